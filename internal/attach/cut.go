@@ -124,6 +124,7 @@ func (c *cutter) lines(lines []paste.Line) {
 	for at := 0; at < len(lines); {
 		if lines[at].Command != "" {
 			c.prompt = lines[at]
+			c.typed(lines[at])
 			c.section++
 			at++
 			at += c.named(lines[at-1:sameHost(lines, at-1)], 1)
@@ -177,6 +178,8 @@ type cutter struct {
 	unknown   []Range
 	scattered map[origin]*Part
 	prompt    paste.Line // the last one; none: no Command
+	session   string     // the commands since the last prompt of a shell, that one's first
+	first     int        // how many parts there were at that prompt
 	section   int
 	dull      dull
 	limit     int                   // lines of a scattered part of a long text; 0: no limit
@@ -288,6 +291,14 @@ func (c *cutter) named(lines []paste.Line, skip int) int {
 func (c *cutter) part(kind *Kind, lines []paste.Line) *Part {
 	p := &Part{Kind: kind, File: c.file, Lines: lines, Command: c.prompt.Command}
 	p.Host, p.Path, p.PID = c.prompt.Host, lines[0].Path, lines[0].PID
+	if ownPrompt(c.prompt) {
+		p.Session = c.session
+		for _, above := range c.parts[c.first:] {
+			if above.Kind == kind {
+				p.Above = above
+			}
+		}
+	}
 	path, pid := fromCommand(p.Command)
 	if p.Path == "" {
 		p.Path = path
@@ -301,6 +312,24 @@ func (c *cutter) part(kind *Kind, lines []paste.Line) *Part {
 	p.Title = c.title(lines[0].N)
 	c.parts = append(c.parts, p)
 	return p
+}
+
+// mostTyped bounds what is kept of the commands of a session.
+const mostTyped = 4000
+
+// typed keeps a command.
+func (c *cutter) typed(prompt paste.Line) {
+	if !ownPrompt(prompt) {
+		c.session, c.first = prompt.Command, len(c.parts)
+	} else if len(c.session)+len(prompt.Command) < mostTyped {
+		c.session += "; " + prompt.Command
+	}
+}
+
+// ownPrompt reports whether a prompt is one of a tool that runs, as "(pprof) " is, and no shell's.
+func ownPrompt(prompt paste.Line) bool {
+	word, _, ok := strings.Cut(strings.TrimSpace(prompt.Text), ") ")
+	return ok && strings.HasPrefix(word, "(") && !strings.ContainsAny(word, " @$#")
 }
 
 // title takes the line right above line n for a title, if nothing knows it and it is short. An

@@ -81,6 +81,12 @@ type Part struct {
 	Path string // the file that a command printed or a grep named; "": not said
 	PID  int    // 0: not said
 
+	// Session is the command that started the tool at whose own prompt Command was typed, and what
+	// was typed there before: "go tool pprof -alloc_space heap.pb.gz; top; sample_index=inuse_space".
+	// Above is the last part of this kind in that session. "" and nil: the prompt is a shell's.
+	Session string
+	Above   *Part
+
 	Left int // lines of this part that were left out, since a long file is not read whole
 
 	own bool // Lines was copied

@@ -24,6 +24,7 @@
 //	crowds.go       what many goroutines at one place mean
 //	profile.go      what profiles say, as files (ReadProfile) and as text
 //	proftext.go     what go tool pprof prints
+//	profdiff.go     differences of two profiles
 //	profraw.go      what it prints with -raw
 //	legacy.go       profiles as text: heap, contention
 //	threadz.go      gperftools' list of threads

@@ -236,12 +236,19 @@ func stopText(s gcSum) string {
 	return fmt.Sprintf("stop-the-world: median %s, worst %s (%s of gc %d at %g s)", ms(attach.Median(s.stops)), ms(s.worstStop), phase, s.worst.n, s.worst.at)
 }
 
+// heapGrown is the size in MB from which a growing heap is worth a word.
+const heapGrown = 16
+
 func heapFigure(cs []cycle, last cycle) string {
 	var live, goal []float64
 	for _, c := range cs {
 		live, goal = append(live, c.live), append(goal, c.goal)
 	}
 	t := fmt.Sprintf("heap: %.0f MB live (median)", attach.Median(live))
+	if first := live[0]; last.live >= 2*attach.Median(live) && last.live >= 2*first && last.live >= heapGrown {
+		t = fmt.Sprintf("heap: it grows from %.0f MB live in the first cycle to %.0f MB in the last", first, last.live)
+		goal = []float64{last.goal}
+	}
 	if last.goal > 0 {
 		t += fmt.Sprintf(", goal %.0f MB", attach.Median(goal))
 	}
@@ -357,6 +364,10 @@ func judgeFew(g *attach.Reading, s gcSum, cs []cycle) {
 	}
 	g.State = attach.CannotTell
 	g.Means = "too few cycles for a rate"
+	if last.at >= startup && last.sinceStart >= 100*gcLoss {
+		g.Means += fmt.Sprintf("; but GC used %.0f %% of the CPU in the %s since the program started, which is much", last.sinceStart, seconds(last.at))
+		g.Signs = []attach.Sign{{Cause: "frequent-gc", Grade: attach.Candidate, Share: last.sinceStart / 100, Proof: g.Figures[:1]}}
+	}
 	g.Next = []attach.Next{{Command: "GODEBUG=gctrace=1 for a minute under load", Why: "a rate needs cycles over some seconds"}}
 }
 

@@ -2,6 +2,7 @@ package goruntime
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -164,36 +165,51 @@ func values(page string) (map[string]evidence.Record, error) {
 // promFigures says what one reading says of the present: sizes, and the pauses of the last cycles,
 // which client_golang keeps as quantiles.
 func promFigures(r *attach.Reading, v map[string]evidence.Record, page string) {
-	var parts []string
-	if x, ok := v["/go/sched/goroutines:goroutines"]; ok {
-		parts = append(parts, fmt.Sprintf("%.0f goroutines", x.Value))
-	}
-	if x, ok := v["/go/sched/threads:threads"]; ok {
-		parts = append(parts, fmt.Sprintf("%.0f threads", x.Value))
+	var parts, memory []string
+	for _, f := range []struct{ stream, format string }{{"/go/sched/goroutines:goroutines", "%.0f goroutines"}, {"/go/sched/threads:threads", "%.0f threads"}, {"/go/sched/gomaxprocs:threads", "GOMAXPROCS %.0f"}} {
+		if x, ok := v[f.stream]; ok {
+			parts = append(parts, fmt.Sprintf(f.format, x.Value))
+		}
 	}
 	if x, ok := v["/go/sched/gomaxprocs:threads"]; ok {
-		parts = append(parts, fmt.Sprintf("GOMAXPROCS %.0f", x.Value))
 		r.Facts = append(r.Facts, attach.Fact{Name: FactGOMAXPROCS, Value: x.Value})
 	}
-	if x, ok := v["/go/memory/heap/alloc:bytes"]; ok {
-		parts = append(parts, fmt.Sprintf("heap %s", finding.Bytes(int64(x.Value))))
+	for _, f := range []struct{ stream, format string }{{"/go/memory/heap/alloc:bytes", "heap %s"}, {"/go/gc/heap/live:bytes", "%s live"}, {"/go/memory/heap/inuse:bytes", "%s of spans in use"},
+		{"/go/gc/heap/goal:bytes", "goal %s"}, {"/go/memory/heap/sys:bytes", "%s of heap from the system"}, {"/process/rss:bytes", "resident %s"}} {
+		if x, ok := v[f.stream]; ok {
+			memory = append(memory, fmt.Sprintf(f.format, finding.Bytes(int64(min(x.Value, 1e18)))))
+		}
 	}
-	if x, ok := v["/process/rss:bytes"]; ok {
-		parts = append(parts, fmt.Sprintf("resident %s", finding.Bytes(int64(x.Value))))
+	for _, name := range []string{"go_memstats_heap_objects ", "go_gc_heap_objects_objects "} {
+		if n, ok := sample(page, name); ok {
+			memory = append(memory, fmt.Sprintf("%.0f objects", n))
+			break
+		}
 	}
-	if len(parts) > 0 {
-		r.Figures = append(r.Figures, strings.Join(parts, ", "))
+	if x, ok := v["/go/version:text"]; ok && len(x.Text) < 40 {
+		parts = append(parts, x.Text)
 	}
-	mid, okMid := quantile(page, "0.5")
-	worst, okWorst := quantile(page, "1")
-	if okMid && okWorst {
-		r.Figures = append(r.Figures, fmt.Sprintf("GC pauses of the last cycles: median %s, worst %s", seconds(mid), seconds(worst)))
-		r.Facts = append(r.Facts, attach.Fact{Name: FactGCPause, Value: worst * 1e9})
+	for _, line := range [][]string{parts, memory} {
+		if len(line) > 0 {
+			r.Figures = append(r.Figures, strings.Join(line, ", "))
+		}
 	}
+	mid, okMid := sample(page, `go_gc_duration_seconds{quantile="0.5"} `)
+	worst, okWorst := sample(page, `go_gc_duration_seconds{quantile="1"} `)
+	if !okMid || !okWorst {
+		return
+	}
+	line := fmt.Sprintf("GC pauses of the last cycles: median %s, worst %s", seconds(mid), seconds(worst))
+	if n, ok := v["/go/gc/cycles:gc-cycles"]; ok {
+		line += fmt.Sprintf("; %.0f cycles since the start, with stops of %s in all", n.Value, finding.Duration(int64(v["/go/gc/pauses:ns"].Value)))
+	}
+	r.Figures = append(r.Figures, line)
+	r.Facts = append(r.Facts, attach.Fact{Name: FactGCPause, Value: worst * 1e9})
 }
 
-func quantile(page, q string) (float64, bool) {
-	_, rest, ok := strings.Cut(page, `go_gc_duration_seconds{quantile="`+q+`"} `)
+// sample is the value of a series, whose name with labels and a blank starts a line.
+func sample(page, name string) (float64, bool) {
+	_, rest, ok := strings.Cut("\n"+page, "\n"+name)
 	line, _, _ := strings.Cut(rest, "\n")
 	v, isNumber := number(firstWord(line))
 	return v, ok && isNumber
@@ -222,64 +238,84 @@ func judgePrometheus(r *attach.Reading, a, b map[string]evidence.Record) {
 	r.Figures = append([]string{line}, r.Figures...)
 }
 
-// runtimeMetrics is runtime/metrics as programs print it: a name and a value in a line.
+// runtimeMetrics is runtime/metrics as programs print it: names with their values, in lines or in
+// JSON, also behind a program's own words.
 var runtimeMetrics = &attach.Kind{
 	Name:  "runtime/metrics",
 	Hints: []string{"/gc/", "/sched/", "/cpu/classes/", "/memory/classes/", "/sync/mutex/", "/cgo/"},
 	Claim: func(lines []paste.Line) int {
-		n := while(lines, func(s string) bool { _, _, ok := runtimeMetric(s); return ok })
-		if n < 2 {
+		found := 0
+		n := while(lines, func(s string) bool {
+			names := len(runtimeMetric.FindAllString(s, 200))
+			found += names
+			return names > 0 || found > 0 && (strings.Trim(s, "{}[], \t") == "" || runtimeClock.MatchString(s))
+		})
+		if found < 2 {
 			return 0
 		}
 		return n
 	},
-	Read: readRuntimeMetrics,
+	Reports: true,
+	Read:    readRuntimeMetrics,
 }
 
-// runtimeMetric parses "/gc/heap/live:bytes 4194304", also with a colon, "=" or quotes.
-func runtimeMetric(s string) (name, value string, ok bool) {
-	s = strings.Trim(strings.TrimSpace(s), `",{}`)
-	if !strings.HasPrefix(s, "/") {
-		return "", "", false
-	}
-	for _, p := range []string{"/gc/", "/sched/", "/cpu/classes/", "/memory/classes/", "/sync/mutex/", "/cgo/", "/godebug/"} {
-		if !strings.HasPrefix(s, p) {
-			continue
-		}
-		end := strings.IndexAny(s, " \t=\"")
-		if end < 0 || !strings.Contains(s[:end], ":") {
-			return "", "", false
-		}
-		return strings.TrimSuffix(s[:end], ":"), strings.Trim(s[end:], " \t=:\","), true
-	}
-	return "", "", false
-}
+// runtimeMetric finds "/gc/heap/live:bytes 4194304", also with a colon, "=" or quotes between. The
+// unit behind the colon tells a name from a path.
+var runtimeMetric = regexp.MustCompile(`(?:^|[\s"'{,(\[=|])(/(?:gc|sched|cpu|memory|sync|cgo|godebug)/[\w/.-]+:[a-z-]{4,16})["')\]]*[ \t]*(?:[:=]|=>|,)?[ \t]*["'({]?([0-9][0-9.]*(?:[eE][+-]?[0-9]+)?)?`)
+
+// runtimeClock is a time that a program puts among them.
+var runtimeClock = regexp.MustCompile(`^[\w \t-]{0,40}time["']?[:=][ \t]*\S+$`)
 
 func readRuntimeMetrics(p *attach.Part) attach.Reading {
 	v := map[string]float64{}
+	names := 0
 	for _, line := range p.Lines {
-		if name, value, ok := runtimeMetric(line.Text); ok && len(v) < 1000 {
-			if n, isNumber := number(firstWord(value)); isNumber {
-				v[name] = n
+		for _, m := range runtimeMetric.FindAllStringSubmatch(line.Text, 200) {
+			names++
+			if n, isNumber := number(m[2]); isNumber && len(v) < 1000 {
+				v[m[1]] = n
 			}
 		}
 	}
-	r := attach.Reading{Title: fmt.Sprintf("runtime/metrics, %s", count(len(p.Lines), "value", "values")), State: attach.CannotTell, Boot: true,
+	r := attach.Reading{Title: fmt.Sprintf("runtime/metrics, %s", count(names, "value", "values")), State: attach.CannotTell, Boot: true,
 		Means: "one reading of counters: no rate follows, so what GC costs now is not in it",
 		Next:  []attach.Next{{Command: "read them twice, a minute apart under load", Why: "two readings give rates"}}}
-	if live, ok := v["/gc/heap/live:bytes"]; ok {
-		r.Figures = append(r.Figures, fmt.Sprintf("heap %s live, goal %s", finding.Bytes(int64(live)), finding.Bytes(int64(v["/gc/heap/goal:bytes"]))))
+	total, idle := v["/cpu/classes/total:cpu-seconds"], v["/cpu/classes/idle:cpu-seconds"]
+	if used := total - idle; used > 0 && total > 0 {
+		gc := v["/cpu/classes/gc/total:cpu-seconds"]
+		r.Figures = append(r.Figures, fmt.Sprintf("GC used %s (%s) of the CPU used since the start, %s; %s of the Ps' time was idle", seconds(gc), percent(min(1, gc/used)), seconds(used), percent(min(1, idle/total))))
 	}
+	heap := heapMetrics(v)
+	if len(heap) > 0 {
+		r.Figures = append(r.Figures, strings.Join(heap, ", "))
+	}
+	var parts []string
 	if n, ok := v["/sched/goroutines:goroutines"]; ok {
-		r.Figures = append(r.Figures, fmt.Sprintf("%.0f goroutines, GOMAXPROCS %.0f", n, v["/sched/gomaxprocs:threads"]))
+		parts = append(parts, fmt.Sprintf("%.0f goroutines, GOMAXPROCS %.0f", n, v["/sched/gomaxprocs:threads"]))
 		r.Facts = append(r.Facts, attach.Fact{Name: FactGoroutines, Value: n})
 	}
 	if ps := v["/sched/gomaxprocs:threads"]; ps > 0 {
 		r.Facts = append(r.Facts, attach.Fact{Name: FactGOMAXPROCS, Value: ps})
 	}
-	total, idle := v["/cpu/classes/total:cpu-seconds"], v["/cpu/classes/idle:cpu-seconds"]
-	if used := total - idle; used > 0 && total > 0 {
-		r.Figures = append(r.Figures, fmt.Sprintf("GC used %s of the CPU used since the start", percent(min(1, v["/cpu/classes/gc/total:cpu-seconds"]/used))))
+	if n, ok := v["/gc/cycles/total:gc-cycles"]; ok {
+		parts = append(parts, fmt.Sprintf("%.0f GC cycles", n))
+	}
+	if n, ok := v["/sync/mutex/wait/total:seconds"]; ok {
+		parts = append(parts, fmt.Sprintf("%s waited for mutexes since the start", seconds(n)))
+	}
+	if len(parts) > 0 {
+		r.Figures = append(r.Figures, strings.Join(parts, ", "))
 	}
 	return r
+}
+
+// heapMetrics says how large the heap is and may become.
+func heapMetrics(v map[string]float64) (out []string) {
+	for _, f := range []struct{ name, format string }{{"/gc/heap/live:bytes", "heap %s live"}, {"/memory/classes/heap/objects:bytes", "heap objects %s"}, {"/gc/heap/goal:bytes", "goal %s"},
+		{"/memory/classes/total:bytes", "%s from the system"}} {
+		if n, ok := v[f.name]; ok {
+			out = append(out, fmt.Sprintf(f.format, finding.Bytes(int64(n))))
+		}
+	}
+	return out
 }

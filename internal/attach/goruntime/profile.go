@@ -33,7 +33,11 @@ type profile struct {
 	events   float64 // contentions, objects; 0: not printed
 	// perSample: CPU is counted in samples of unknown length.
 	perSample bool
-	threads   bool // of a program without goroutines
+	threads   bool    // of a program without goroutines
+	objects   bool    // of a heap: counts of objects, no bytes
+	vague     bool    // of a heap: live or allocated is not said
+	differ    bool    // from another profile: what is negative is less
+	shown     float64 // the share of the total that a table shows; 0: all, or not printed
 	flat      map[string]float64
 	cum       map[string]float64
 	stacks    []sampled // empty: only the sums above are printed
@@ -139,6 +143,10 @@ func hasNames(funcs map[string]float64) bool {
 // read says what a profile says.
 func (p *profile) read(title string) attach.Reading {
 	r := attach.Reading{Title: title, State: attach.Healthy}
+	if p.differ {
+		p.readDifference(&r)
+		return r
+	}
 	switch p.kind {
 	case profCPU:
 		p.readCPU(&r)
@@ -161,8 +169,16 @@ func (p *profile) read(title string) attach.Reading {
 
 // figures adds the functions with most of it.
 func (p *profile) figures(r *attach.Reading, unit func(float64) string) {
+	if fn := most(p.flat, nil); fn != "" && fn == most(p.cum, ownFunction) {
+		r.Figures = append(r.Figures, fmt.Sprintf("most: %s, %s%s in itself, %s%s with what it calls", fn, unit(p.flat[fn]), p.of(p.flat[fn]), unit(p.cum[fn]), p.of(p.cum[fn])))
+		return
+	}
 	if fn := most(p.flat, nil); fn != "" {
-		r.Figures = append(r.Figures, fmt.Sprintf("most in itself: %s, %s%s", fn, unit(p.flat[fn]), p.of(p.flat[fn])))
+		of := ""
+		if p.shown > 0 && p.shown < 0.5 {
+			of = ", of what is shown"
+		}
+		r.Figures = append(r.Figures, fmt.Sprintf("most in itself%s: %s, %s%s", of, fn, unit(p.flat[fn]), p.of(p.flat[fn])))
 	}
 	if fn := most(p.cum, ownFunction); fn != "" {
 		r.Figures = append(r.Figures, fmt.Sprintf("most with what it calls, outside the runtime: %s, %s%s", fn, unit(p.cum[fn]), p.of(p.cum[fn])))
@@ -291,6 +307,7 @@ func hasPrefix(fn string, prefixes []string) bool {
 const (
 	gcOfUsed  = 0.40 // of the CPU that is used, from which GC is too much
 	gcUnclear = 0.25
+	gcSome    = 0.10 // from which it comes before what functions used
 	gcLeast   = 0.05 // of one CPU
 )
 
@@ -306,15 +323,22 @@ func (p *profile) readCPU(r *attach.Reading) {
 	case p.total > 0:
 		r.Figures = append(r.Figures, fmt.Sprintf("%s of CPU; over which time is not printed", unit(p.total)))
 	}
+	p.tell(r)
 	gc := p.gcShare()
-	if gc > 0 {
-		r.Figures = append(r.Figures, fmt.Sprintf("garbage collection used %s of it, as far as it is shown", percent(gc)))
-		r.Facts = append(r.Facts, attach.Fact{Name: FactGCOfUsed, Value: gc})
+	some := fmt.Sprintf("garbage collection used %s of it, as far as it is shown", percent(gc))
+	if gc >= gcSome {
+		r.Figures = append(r.Figures, some)
 	}
 	if text := p.runtimeShare(unit); text != "" {
 		r.Figures = append(r.Figures, text)
 	}
 	p.figures(r, unit)
+	if gc > 0 {
+		r.Facts = append(r.Facts, attach.Fact{Name: FactGCOfUsed, Value: gc})
+	}
+	if gc > 0 && gc < gcSome {
+		r.Figures = append(r.Figures, some)
+	}
 	r.Means = "it shows what the CPU was used for"
 	r.Not = "what requests waited for"
 	if p.flat["runtime._ExternalCode"] > 0.3*p.total && p.total > 0 {
@@ -334,16 +358,34 @@ func (p *profile) readCPU(r *attach.Reading) {
 }
 
 func (p *profile) readHeap(r *attach.Reading) {
+	unit := func(v float64) string { return finding.Bytes(int64(v)) }
+	if p.objects {
+		unit = func(v float64) string { return fmt.Sprintf("%.0f objects", v) }
+	}
 	what := "live"
-	if p.kind == profAllocs {
+	switch {
+	case p.kind == profAllocs:
 		what = "allocated since the start"
+	case p.vague:
+		what = "live, or allocated since the start: the line that says which (Type) is cut off"
 	}
 	if p.total > 0 {
-		r.Figures = append(r.Figures, fmt.Sprintf("%s %s", finding.Bytes(int64(p.total)), what))
+		r.Figures = append(r.Figures, fmt.Sprintf("%s %s", unit(p.total), what))
 	}
-	p.figures(r, func(v float64) string { return finding.Bytes(int64(v)) })
+	p.tell(r)
+	p.figures(r, unit)
 	r.Means = "it shows which code allocated the memory"
 	r.Not = "anything about latency"
+	if p.kind == profAllocs {
+		r.Not = "how much memory is in use: most of it is garbage by now; nor anything about latency"
+	}
+}
+
+// tell adds to the first figure how much of the whole a table shows, where that is little.
+func (p *profile) tell(r *attach.Reading) {
+	if n := len(r.Figures); n > 0 && p.shown > 0 && p.shown < 0.5 {
+		r.Figures[n-1] += fmt.Sprintf("; the table shows %s of it", percent(p.shown))
+	}
 }
 
 // readDelay reads profiles of mutexes and of blocking. Those of a time of their own have a rate.
@@ -464,6 +506,9 @@ func (p *profile) readGoroutineSums(r *attach.Reading) {
 	}
 	r.Glance = true
 	r.Figures = append(r.Figures, fmt.Sprintf("%.0f goroutines, %.0f of them at a lock", p.total, lock))
+	if fn := most(p.flat, nil); fn != "" && p.flat[fn] > 0 {
+		r.Figures = append(r.Figures, fmt.Sprintf("%.0f in %s%s", p.flat[fn], fn, p.of(p.flat[fn])))
+	}
 	r.Means, r.Not = "hardly a goroutine waits for a lock", "how long each has waited: it is one moment"
 	if lock < manyWaiters {
 		return

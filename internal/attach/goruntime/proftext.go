@@ -3,6 +3,7 @@ package goruntime
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -12,10 +13,11 @@ import (
 
 // pprofTop is what go tool pprof prints with -top, -text, -tree and -peek, and its prompt's top.
 var pprofTop = &attach.Kind{
-	Name:  "pprof -top",
-	Hints: []string{"File: ", "Type: ", "flat%", "nodes", "Build ID: ", "%", "(pprof)", "Duration: ", "Total: ", "ROUTINE ", "Active filters:"},
-	Claim: func(lines []paste.Line) int { return claimPprof(lines) },
-	Read:  readPprof,
+	Name:    "pprof -top",
+	Hints:   []string{"File: ", "Type: ", "flat%", "nodes", "Build ID: ", "%", "(pprof)", "Duration: ", "Total: ", "ROUTINE ", "Active filters:", "Fetching profile ", "Saved profile in ", "Entering interactive mode", "Generating report in ", "Main binary filename ", "Local symbolization "},
+	Claim:   func(lines []paste.Line) int { return claimPprof(lines) },
+	Reports: true,
+	Read:    readPprof,
 }
 
 // profLine says what a line of go tool pprof is.
@@ -42,7 +44,7 @@ type row struct {
 
 func pprofLine(s string) (profLine, row) {
 	t := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(s), "(pprof) "))
-	for _, h := range []string{"Type: ", "Duration: ", "Showing nodes accounting for ", "Showing top ", "Dropped ", "Total: ", "File: ", "Build ID: ", "Time: ", "Entering interactive mode", "Active filters:", "Doc: ", "Fetching profile ", "Saved profile in ", "Please wait... (", "Main binary filename ", "Local symbolization "} {
+	for _, h := range []string{"Type: ", "Duration: ", "Showing nodes accounting for ", "Showing top ", "Dropped ", "Total: ", "File: ", "Build ID: ", "Time: ", "Entering interactive mode", "Active filters:", "Doc: ", "Fetching profile ", "Saved profile in ", "Please wait... (", "Main binary filename ", "Local symbolization ", "Generating report in ", "Some binary filenames not available", "Try setting PPROF_BINARY_PATH", "Set the PPROF_TMPDIR"} {
 		if !strings.HasPrefix(t, h) {
 			continue
 		}
@@ -98,11 +100,11 @@ func parseRow(t string) (r row, ok bool) {
 		return r, false
 	}
 	var ok1, ok2, ok3 bool
-	r.flat, r.unit, ok1 = amount(f[0])
+	r.flat, r.unit, ok1 = signed(f[0])
 	var unit string
-	r.cum, unit, ok2 = amount(f[3])
+	r.cum, unit, ok2 = signed(f[3])
 	var share float64
-	share, ok3 = number(strings.TrimSuffix(f[1], "%"))
+	share, ok3 = number(strings.Trim(f[1], "-%"))
 	r.total = 100 * ratio(r.flat, share)
 	if r.unit == "" {
 		r.unit = unit
@@ -111,7 +113,18 @@ func parseRow(t string) (r row, ok bool) {
 	if r.fn == "|" && len(f) > 6 {
 		r.fn = f[6]
 	}
+	r.fn = starred(r.fn)
 	return r, ok1 && ok2 && ok3
+}
+
+// signed is amount with a sign, as differences of profiles have.
+func signed(s string) (v float64, unit string, ok bool) {
+	rest, less := strings.CutPrefix(s, "-")
+	v, unit, ok = amount(rest)
+	if less {
+		v = -v
+	}
+	return v, unit, ok
 }
 
 // amount parses "1.68s", "650.62kB", "12" to ns, bytes or a number.
@@ -166,7 +179,7 @@ func claimPprof(lines []paste.Line) int {
 		if what == profNone && rules > 0 && listed == 0 && traceLine(line.Text) {
 			what = profTrace
 		}
-		if what == profNone && listed > 0 && listLine(line.Text) {
+		if what == profNone && listed > 0 && (listLine(line.Text) || fileBelow(lines, i)) {
 			what = profPlain
 		}
 		switch what {
@@ -193,10 +206,15 @@ func claimPprof(lines []paste.Line) int {
 		}
 		end = i + 1
 	}
-	if end > 0 && heads >= 3 && end == heads {
-		return end // what follows is cut off
+	if end > 0 && (heads >= 3 || strings.Contains(lines[0].Text, "Entering interactive mode") || strings.Contains(lines[0].Text, "Generating report in ")) && end == heads {
+		return end // what follows is cut off, or stands below the tool's own prompt
 	}
 	return pprofEnd(end, rows, titles, traces, listed)
+}
+
+// fileBelow knows the name of a listed function's file that was broken off its line.
+func fileBelow(lines []paste.Line, i int) bool {
+	return i > 0 && i+1 < len(lines) && strings.HasPrefix(strings.TrimSpace(lines[i-1].Text), "ROUTINE ===") && strings.Contains(lines[i+1].Text, "(flat, cum)")
 }
 
 // ownPrompt knows commands at pprof's own prompt.
@@ -262,17 +280,66 @@ func readPprof(part *attach.Part) attach.Reading {
 			p.total += s.value
 		}
 	}
-	p.named(part.Title + " " + part.Command)
+	p.fromAbove(part)
+	p.named(part.Title + " " + part.Command + " " + part.Session)
+	p.sampleIndex(part.Command + " " + part.Session)
 	p.guess(t.unit)
 	if t.listed {
 		return attach.Reading{Title: "pprof -list", State: attach.Healthy, Means: "it shows which lines of the source used the profile's quantity", Not: "what requests waited for",
 			Figures: listFigures(part.Lines)}
 	}
+	if len(p.flat)+len(p.stacks)+t.titles == 0 {
+		return attach.Reading{Title: "the head of pprof's output", State: attach.Context, Means: "it says of which profile the tables below it are", Not: "anything by itself"}
+	}
 	title := "pprof output"
 	if p.kind != profOther {
 		title = fmt.Sprintf("%s profile as pprof prints it", p.kind)
 	}
-	return p.read(title)
+	if p.vague {
+		title = "memory profile as pprof prints it"
+	}
+	if p.differ {
+		title = "difference of two profiles, as pprof prints it"
+	}
+	r := p.read(title)
+	if text := t.neighbours(); t.rows == 1 && text != "" {
+		r.Figures = append(r.Figures, text)
+	}
+	return r
+}
+
+// fromAbove takes what the head says that pprof printed when it started, above its own prompt.
+func (p *profile) fromAbove(part *attach.Part) {
+	for above, n := part.Above, 0; above != nil && n < 64; above, n = above.Above, n+1 {
+		head := newProfile(profOther)
+		for _, line := range above.Lines[:min(len(above.Lines), 16)] {
+			if what, _ := pprofLine(line.Text); what == profHead {
+				head.head(strings.TrimSpace(line.Text))
+			}
+		}
+		if p.kind == profOther && head.kind != profOther {
+			p.kind, p.objects = head.kind, head.objects
+		}
+		if p.duration == 0 {
+			p.duration = head.duration
+		}
+	}
+}
+
+// sampleTypes is what of a profile is shown, by the names that pprof's options have.
+var sampleTypes = regexp.MustCompile(`(?:--?|sample_index[= ]\s*)(alloc_space|alloc_objects|inuse_space|inuse_objects)\b`)
+
+// diffOption knows the options that take another profile off.
+var diffOption = regexp.MustCompile(`(?:^|\s)--?(?:diff_)?base[= ]`)
+
+// sampleIndex takes what a person chose to see. The last choice counts.
+func (p *profile) sampleIndex(commands string) {
+	p.differ = p.differ || diffOption.MatchString(commands)
+	all := sampleTypes.FindAllStringSubmatch(commands, -1)
+	if len(all) == 0 || p.kind != profOther && p.kind != profHeap && p.kind != profAllocs {
+		return
+	}
+	p.head("Type: " + all[len(all)-1][1])
 }
 
 // tables takes the lines of a part one by one.
@@ -282,6 +349,35 @@ type tables struct {
 	open           *sampled // of -traces: the stack that is read
 	listed         bool
 	byRow, largest float64 // the total, by the percentage of the largest row
+	rows, titles   int
+	above, below   []string // of -peek and -tree: who calls a function, and what it calls
+}
+
+// neighbours says who calls the one function of a table, and what it calls.
+func (t *tables) neighbours() string {
+	var out []string
+	for _, side := range []struct {
+		title string
+		lines []string
+	}{{"called by ", t.above}, {"it calls ", t.below}} {
+		if n := len(side.lines); n > 3 {
+			side.lines = append(side.lines[:3:3], fmt.Sprintf("%d more", n-3))
+		}
+		if len(side.lines) > 0 {
+			out = append(out, side.title+strings.Join(side.lines, ", "))
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+// neighbour parses "0.36s  9.02% |   runtime.asyncPreempt" to "runtime.asyncPreempt (0.36s)".
+func neighbour(text string) string {
+	sums, fn, ok := strings.Cut(text, "% |")
+	f, g := strings.Fields(sums), strings.Fields(fn)
+	if !ok || len(f) == 0 || len(g) == 0 || f[0] == "0" {
+		return ""
+	}
+	return fmt.Sprintf("%s (%s)", starred(g[0]), f[0])
 }
 
 func (t *tables) closeTrace() {
@@ -296,6 +392,8 @@ func (t *tables) take(text string) {
 	switch {
 	case what == profHead:
 		t.p.head(strings.TrimSpace(text))
+	case what == profTitle:
+		t.titles++
 	case what == profRow:
 		if t.unit == "" {
 			t.unit = r.unit
@@ -303,8 +401,16 @@ func (t *tables) take(text string) {
 		if r.flat > t.largest {
 			t.byRow, t.largest = r.total, r.flat
 		}
-		t.p.flat[r.fn] = max(t.p.flat[r.fn], r.flat)
-		t.p.cum[r.fn] = max(t.p.cum[r.fn], r.cum)
+		t.rows++
+		t.p.differ = t.p.differ || r.flat < 0 || r.cum < 0
+		t.p.book(r)
+	case what == profPlain:
+		if line := neighbour(text); line == "" {
+		} else if t.rows == 0 {
+			t.above = append(t.above, line)
+		} else {
+			t.below = append(t.below, line)
+		}
 	case what == profListed:
 		t.listed = true
 	case what == profRule:
@@ -324,6 +430,16 @@ func (t *tables) take(text string) {
 	}
 }
 
+// book keeps a function's sums. A session may print the same function several times.
+func (p *profile) book(r row) {
+	if old, has := p.flat[r.fn]; !has || abs(r.flat) > abs(old) {
+		p.flat[r.fn] = r.flat
+	}
+	if old, has := p.cum[r.fn]; !has || abs(r.cum) > abs(old) {
+		p.cum[r.fn] = r.cum
+	}
+}
+
 // head takes "Type: cpu", "Duration: 6.05s, Total samples = 11.88s (196.50%)" and "Showing nodes
 // accounting for 10.91s, 91.84% of 11.88s total".
 func (p *profile) head(t string) {
@@ -331,6 +447,10 @@ func (p *profile) head(t string) {
 	if rest, ok := strings.CutPrefix(t, "Type: "); ok {
 		p.kind = map[string]profileKind{"cpu": profCPU, "samples": profCPU, "delay": profDelay, "contentions": profDelay, "inuse_space": profHeap, "inuse_objects": profHeap, "alloc_space": profAllocs,
 			"alloc_objects": profAllocs, "goroutine": profGoroutine, "threadcreate": profThreads}[rest]
+		p.objects = strings.HasSuffix(rest, "_objects")
+	}
+	if strings.HasPrefix(t, "Fetching profile ") {
+		p.named(t)
 	}
 	if v, ok := oldTotal(t); ok && p.total == 0 {
 		p.total = v
@@ -348,8 +468,11 @@ func (p *profile) head(t string) {
 			p.total = v
 		}
 	}
-	if _, rest, ok := strings.Cut(t, "% of "); ok && strings.HasPrefix(t, "Showing nodes") && p.total == 0 {
-		if v, _, isAmount := amount(firstWord(rest)); isAmount {
+	if sums, rest, ok := strings.Cut(t, "% of "); ok && strings.HasPrefix(t, "Showing nodes") {
+		share, _ := number(strings.TrimPrefix(sums[strings.LastIndexByte(sums, ' ')+1:], "-"))
+		p.shown = max(p.shown, share/100)
+		p.differ = p.differ || strings.HasPrefix(t, "Showing nodes accounting for -")
+		if v, _, isAmount := amount(firstWord(rest)); isAmount && p.total == 0 {
 			p.total = v
 		}
 	}
@@ -393,7 +516,7 @@ func (p *profile) guess(unit string) {
 	switch {
 	case p.kind != profOther:
 	case unit == "B":
-		p.kind = profHeap
+		p.kind, p.vague = profHeap, true
 	case unit == "ns":
 		p.kind = profCPU // its flat functions are no waits
 	}
@@ -410,35 +533,54 @@ const mostWaits = 0.8
 
 // listFigures says of each function what it has, and which of its lines has most.
 func listFigures(lines []paste.Line) (out []string) {
+	total := ""
 	for i, line := range lines {
+		if t, is := strings.CutPrefix(strings.TrimSpace(line.Text), "Total: "); is && len(t) < 30 {
+			total = " (" + t + ")"
+		}
 		rest, ok := strings.CutPrefix(strings.TrimSpace(line.Text), "ROUTINE ")
 		if !ok || i+1 >= len(lines) || len(out) >= 6 {
 			continue
 		}
-		out = append(out, strings.TrimLeft(rest, "= ")+": "+strings.Join(strings.Fields(lines[i+1].Text), " "))
-		if top := topLine(lines[i+2:]); top != "" {
-			out = append(out, "most of it: "+top)
+		sums := lines[i+1].Text
+		if fileBelow(lines, i+1) {
+			sums = lines[i+2].Text
+		}
+		out = append(out, strings.TrimLeft(rest, "= ")+": "+strings.Join(strings.Fields(sums), " ")+total)
+		if top := topLine(lines[i+2:], sums); top != "" {
+			out = append(out, top)
 		}
 	}
 	return out
 }
 
 // topLine is the source line of one function that has most, with what it calls.
-func topLine(lines []paste.Line) (top string) {
-	most := 0.0
+func topLine(lines []paste.Line, sums string) (top string) {
+	most, shown := 0.0, 0.0
 	for _, line := range lines {
 		text := strings.TrimSpace(line.Text)
 		if strings.HasPrefix(text, "ROUTINE ") {
 			break
 		}
 		f := strings.Fields(text)
-		if len(f) < 4 || !listLine(text) {
+		if len(f) < 4 || !listLine(text) || strings.HasPrefix(f[2], "(flat") {
 			continue
 		}
-		if v, _, ok := amount(f[1]); ok && v > most {
+		v, _, ok := amount(f[1])
+		if ok {
+			shown += v
+		}
+		if ok && v > most {
 			number, source, _ := strings.Cut(strings.Join(f[2:], " "), ":")
 			most, top = v, fmt.Sprintf("line %s, %s: %s", number, f[1], strings.TrimSpace(source))
 		}
 	}
-	return top
+	f := strings.Fields(sums)
+	if top == "" || len(f) < 2 {
+		return top
+	}
+	if all, _, ok := amount(f[1]); ok && shown < all/2 {
+		return "most of it is in lines that are cut off; of those shown: " + top
+	}
+	return "most of it: " + top
 }

@@ -1,6 +1,7 @@
 package goruntime
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
@@ -99,6 +100,15 @@ func benchHead(s string) bool {
 	return false
 }
 
+// statRow knows a row of benchstat whose values do not vary: "Parse-8   0.00B   0.00B   0.00%".
+func statRow(s string) bool {
+	f := strings.Fields(s)
+	if len(f) < 3 || len(f) > 6 || digits(f[1]) == 0 {
+		return false
+	}
+	return strings.HasSuffix(f[len(f)-1], "%") || slices.Contains(f, "~")
+}
+
 // claimBenchstat takes the tables of both versions of benchstat: with "│" between columns, and the
 // older "name old time/op new time/op delta".
 func claimBenchstat(lines []paste.Line) int {
@@ -111,7 +121,7 @@ func claimBenchstat(lines []paste.Line) int {
 		case strings.HasPrefix(s, "name ") && strings.Contains(s, "/op") && (strings.Contains(s, "delta") || strings.Contains(s, "time/op") || strings.Contains(s, "alloc")),
 			strings.HasPrefix(s, "│") && (strings.Contains(s, "/op") || strings.Contains(s, "vs base")):
 			seen, end = true, i+1
-		case seen && strings.Contains(s, "±"), seen && strings.HasPrefix(s, "geomean"), seen && strings.HasPrefix(s, "¹"), seen && strings.HasPrefix(s, "[Geo mean]"):
+		case seen && (strings.Contains(s, "±") || statRow(s)), seen && strings.HasPrefix(s, "geomean"), seen && strings.HasPrefix(s, "¹"), seen && strings.HasPrefix(s, "[Geo mean]"):
 			end = i + 1
 		case benchHead(s), strings.HasPrefix(s, "│"), s == "":
 		case seen && strings.Contains(s, "%") && strings.Contains(s, "p="):

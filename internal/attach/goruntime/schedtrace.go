@@ -75,8 +75,9 @@ type snapshot struct {
 	ps, idle, spinning int
 	threads            int
 	global, local      int
-	locals             bool // the queues of Ps are in it
-	shown              int  // of scheddetail: Ps whose lines are there
+	locals             bool   // the queues of Ps are in it
+	shown              int    // of scheddetail: Ps whose lines are there
+	states             [3]int // of them: idle, running, in a system call
 	gcWaiting          bool
 }
 
@@ -145,6 +146,11 @@ func parseSnapshots(lines []paste.Line) (out []snapshot, flaws []string) {
 		head := detailLine(line.Text)
 		if head == "" || head[0] != 'P' || len(out) == 0 {
 			continue
+		}
+		if _, rest, ok := strings.Cut(line.Text, "status="); ok {
+			if n, isNumber := whole(rest[:digits(rest)]); isNumber && n < len(out[len(out)-1].states) {
+				out[len(out)-1].states[n]++
+			}
 		}
 		if _, rest, ok := strings.Cut(line.Text, " runqsize="); ok {
 			if n, isNumber := whole(firstWord(rest)); isNumber {
@@ -220,6 +226,10 @@ func readSched(p *attach.Part) attach.Reading {
 		fmt.Sprintf("%d of %d samples have %.0f or more runnable goroutines for each P and no idle P; %d have idle Ps and nobody waiting", long, len(samples), queueLong, idle),
 		fmt.Sprintf("median %s runnable for each P; %.2g spinning threads on average, %d threads", short(attach.Median(perP)), ratio(float64(spinning), float64(len(samples))), threads),
 	}
+	if len(samples) == 1 && most.shown > 0 {
+		r.Figures = slices.Insert(r.Figures, 1, fmt.Sprintf("of %s shown, %d run goroutines, %d are in system calls and %d are idle",
+			count(most.shown, "P", "Ps"), most.states[1], most.states[2], most.states[0]))
+	}
 	if threads >= manyThreads && threads >= threadsPerP*ps {
 		r.Figures = slices.Insert(r.Figures, 0, fmt.Sprintf("%d threads at most, for %s: threads in system calls or C code keep theirs", threads, count(ps, "P", "Ps")))
 	}
@@ -287,6 +297,9 @@ func judgeSched(r *attach.Reading, samples []snapshot, long int, perP []float64)
 		case s.idle > 0:
 			r.Means = fmt.Sprintf("%s while %s: one sample does not say for how long",
 				count(s.runnable(), "goroutine is queued", "goroutines are queued"), count(s.idle, "P is idle", "Ps are idle"))
+		case s.states[0] > 0:
+			r.Means = fmt.Sprintf("%s, and by its line %s: one sample does not say for how long",
+				count(s.runnable(), "goroutine is queued", "goroutines are queued"), count(s.states[0], "P is idle", "Ps are idle"))
 		case long == 0:
 			r.Means = fmt.Sprintf("no P is idle, and %s: one sample does not say for how long",
 				count(s.runnable(), "goroutine is queued", "goroutines are queued"))

@@ -89,6 +89,10 @@ func pacerLine(s string) string {
 	return ""
 }
 
+// pacerAim is the most of the CPU in percent that the pacer plans for a cycle: 25 for workers, and 5
+// for assists.
+const pacerAim = 32
+
 func readPacer(p *attach.Part) attach.Reading {
 	var used, assist []float64
 	cycles := 0
@@ -119,9 +123,9 @@ func readPacer(p *attach.Part) attach.Reading {
 		Means: "this is how the pacer set assists and workers for each cycle while it marked",
 		Not:   "what GC takes of all time: 25 to 30 % while it marks is what the pacer aims at",
 	}
-	if attach.Median(used) > 40 {
+	if attach.Median(used) > pacerAim {
 		r.State = attach.CannotTell
-		r.Means = "GC used more CPU while it marked than the pacer aims at"
+		r.Means = "GC used more CPU while it marked than the 25 to 30 % that the pacer aims at: goroutines that allocate had to help"
 		r.Next = []attach.Next{{Command: "GODEBUG=gctrace=1", Why: "its lines say when cycles ran and what they cost"}}
 	}
 	if len(used) > 0 {
