@@ -82,7 +82,7 @@ type Part struct {
 	PID  int    // 0: not said
 
 	// Session is the command that started the tool at whose own prompt Command was typed, and what
-	// was typed there before: "go tool pprof -alloc_space heap.pb.gz; top; sample_index=inuse_space".
+	// was typed there before: "go tool pprof -alloc_space heap.pb.gz; top; sample_index=cpu".
 	// Above is the last part of this kind in that session. "" and nil: the prompt is a shell's.
 	Session string
 	Above   *Part

@@ -89,8 +89,8 @@ func pacerLine(s string) string {
 	return ""
 }
 
-// pacerAim is the most of the CPU in percent that the pacer plans for a cycle: 25 for workers, and 5
-// for assists.
+// pacerAim is the most of the CPU in percent that the pacer plans for a cycle: 25 for workers, and
+// 5 for assists.
 const pacerAim = 32
 
 func readPacer(p *attach.Part) attach.Reading {
