@@ -176,12 +176,16 @@ func (g cpuGroup) judge(r *attach.Reading, by func(string) float64, quota string
 	periods, throttled := by("nr_periods"), by("nr_throttled")
 	ns := by("throttled_time") + 1000*by("throttled_usec")
 	share := ratio(throttled, periods)
+	system := by("system_usec") * 1000
 	last := g.stats[len(g.stats)-1]
 	used := ""
 	if u := by("usage_usec"); u > 0 && seconds > 0 {
 		used = fmt.Sprintf("%s CPUs used", number(u/1e6/seconds))
 	} else if u > 0 {
 		used = fmt.Sprintf("%s of CPU time used %s", dur(u*1000), since)
+		if system > 0 {
+			used += fmt.Sprintf(", %s of it in the kernel (%s)", dur(system), percent(ratio(system, u*1000)))
+		}
 	}
 	if !last.has("nr_periods") || periods == 0 {
 		g.judgeUnlimited(r, last, used, throttled, ns, since)

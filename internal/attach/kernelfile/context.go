@@ -122,6 +122,12 @@ var lscpu = &attach.Kind{
 				r.Figures = append(r.Figures, n+": "+printed(v[n]))
 			}
 		}
+		if off := v["Off-line CPU(s) list"]; off != "" {
+			r.Figures = append([]string{"CPUs that are off: " + printed(off) + ", of " + printed(v["CPU(s)"])}, r.Figures...)
+		}
+		if now, top := v["CPU MHz"], v["CPU max MHz"]; now != "" && top != "" {
+			r.Figures = append(r.Figures, fmt.Sprintf("%s MHz at the reading, %s at most", printed(now), printed(top)))
+		}
 		if n, err := strconv.ParseFloat(v["CPU(s)"], 64); err == nil {
 			r.Facts = append(r.Facts, attach.Fact{Name: FactCPUs, Value: n})
 		}

@@ -146,12 +146,12 @@ func totalTimes(lines []string) (sum cpuTimes, cpus int) {
 	return sum, cpus
 }
 
-var loadavgLine = regexp.MustCompile(`^(\d{1,10}[.,]\d\d) (\d{1,10}[.,]\d\d) (\d{1,10}[.,]\d\d) (\d{1,7})/(\d{1,8}) \d{1,9}$`)
+var loadavgLine = regexp.MustCompile(`^(\d{1,10}[.,]\d\d) (\d{1,10}[.,]\d\d) (\d{1,10}[.,]\d\d) (\d{1,7})/(\d{1,8}) \d{1,9}(?:\s+(?:<|#|←|//).{0,80})?$`)
 
 var loadavg = &attach.Kind{
 	Name: "/proc/loadavg", Hints: []string{"/"},
 	Claim: func(lines []paste.Line) int {
-		if len(lines[0].Text) > 64 {
+		if len(lines[0].Text) > 140 {
 			return 0
 		}
 		return run(lines, loadavgLine.MatchString)
@@ -167,15 +167,19 @@ var loadavg = &attach.Kind{
 				Next:    []attach.Next{{Command: "vmstat 1 10; cat /proc/pressure/*", Why: "r and b: what tasks wait for, without the load average"}},
 			}
 		}
+		means := "Load counts tasks that run, are queued, or sleep for a disk or a lock of the kernel: alone it tells no shortage, and needs the number of CPUs."
+		if load, now := float(strings.Replace(m[1], ",", ".", 1)), float(m[4]); load >= 4 && now <= load/3 {
+			means = fmt.Sprintf("Only %s runnable at this moment, against a load of %s: most of the load is tasks in uninterruptible sleep (D), and not demand for CPUs.", plural(int(now), "task is", "tasks are"), m[1])
+		}
 		return attach.Reading{
 			Title: "/proc/loadavg", State: attach.CannotTell, Glance: true,
 			Figures: []string{
 				fmt.Sprintf("%s tasks running or in uninterruptible sleep over 1 minute, %s over 5, %s over 15", m[1], m[2], m[3]),
 				fmt.Sprintf("%s runnable at this moment, of %s", m[4], m[5]),
 			},
-			Means: "Load counts tasks that run, are queued, or sleep for a disk or a lock of the kernel: alone it tells no shortage, and needs the number of CPUs.",
-			Not:   "that CPUs are short: tasks that wait for a disk or NFS count as well",
-			Next:  []attach.Next{{Command: "nproc; cat /proc/pressure/*", Why: "what tasks wait for"}},
+			Means: means,
+			Not:   "that CPUs are short: tasks that wait for a disk or NFS, and kernel threads parked in D, count as well",
+			Next:  []attach.Next{{Command: "nproc; ps -eLo state,wchan:32,comm | grep ^D; cat /proc/pressure/*", Why: "what tasks wait for"}},
 		}
 	},
 }

@@ -157,6 +157,9 @@ var softnet = &attach.Kind{
 			fmt.Sprintf("%s packets dropped because the backlog was full (%s of %s), %s", number(dropped), percent(ratio(dropped, packets)), number(packets), when),
 			fmt.Sprintf("%s times the softirq ran out of its budget (time_squeeze)", number(squeezed)),
 		}
+		if b := softnetBusiest(all[len(all)-1].lines); b != "" {
+			r.Figures = append(r.Figures, b)
+		}
 		r.Means = "Next to no packet was dropped at this point."
 		r.Not = "that a run out of budget is harm: the rest goes to ksoftirqd, which is usual on busy hosts"
 		switch {
@@ -186,6 +189,21 @@ func softnetSums(lines []string) (packets, dropped, squeezed float64) {
 		}
 	}
 	return packets, dropped, squeezed
+}
+
+// softnetBusiest says that one CPU took nearly all packets.
+func softnetBusiest(lines []string) string {
+	all, most, at := 0.0, 0.0, 0
+	for i, t := range lines {
+		n, _, _ := softnetSums([]string{t})
+		if all += n; n > most {
+			most, at = n, i
+		}
+	}
+	if len(lines) < 2 || most < 0.8*all {
+		return ""
+	}
+	return fmt.Sprintf("line %d, one CPU, took %s of all packets since boot", at+1, percent(most/all))
 }
 
 var slabLine = regexp.MustCompile(`^(\S+) +(\d+) +(\d+) +(\d+) +(\d+) +(\d+) : tunables +\d+ +\d+ +\d+ : slabdata +(\d+) +(\d+) +\d+`)
@@ -232,7 +250,7 @@ var zoneinfo = &attach.Kind{
 		n := run(lines, func(t string) bool {
 			name, _, _ := strings.Cut(t, " ")
 			switch strings.TrimSuffix(name, ":") {
-			case "per-node", "pages", "min", "low", "high", "spanned", "present", "managed", "cma", "boost", "protection", "pagesets", "cpu", "count", "batch", "vm", "node_unreclaimable", "start_pfn", "inactive_ratio", "all_unreclaimable", "prev_priority", "scanned", "promo", "free", "high_min", "high_max":
+			case "per-node", "pages", "min", "low", "high", "spanned", "present", "managed", "cma", "boost", "protection", "pagesets", "cpu", "count", "batch", "vm", "node_unreclaimable", "start_pfn", "inactive_ratio", "all_unreclaimable", "prev_priority", "scanned", "promo", "free", "high_min", "high_max", "avg_age_inactive_anon", "avg_age_active_anon", "avg_age_inactive_file", "avg_age_active_file", "unaccepted", "free_cma", "kswapd_failures", "classzone_idx", "temp_priority", "high_wmark", "reclaimable":
 				return true
 			}
 			return t == "--" || zoneHead.MatchString(t) || strings.HasPrefix(t, "nr_") || strings.HasPrefix(t, "numa_") || strings.HasPrefix(t, "workingset_") || strings.HasPrefix(t, "pg") || strings.HasPrefix(t, "free ")
@@ -322,13 +340,16 @@ func readZoneinfo(p *attach.Part) attach.Reading {
 	return r
 }
 
+// typeCut is a row that ends before its counts, and what a book's page puts between tables.
+var typeCut = regexp.MustCompile(`^Node +\d+, zone +\w+, type *\w*$`)
+
 var typeLine = regexp.MustCompile(`^Node +(\d+), zone +(\w+), type +(\w+)((?: +>?\d+)+)$`)
 
 var pagetypeinfo = &attach.Kind{
 	Name: "/proc/pagetypeinfo", Hints: []string{"Page block order", "Pages per block", "Free pages count per migrate type", "Number of blocks type", ", type "},
 	Claim: func(lines []paste.Line) int {
 		return run(lines, func(t string) bool {
-			return typeLine.MatchString(t) || strings.HasPrefix(t, "Page block order:") || strings.HasPrefix(t, "Pages per block:") || strings.HasPrefix(t, "Free pages count per migrate type") ||
+			return typeLine.MatchString(t) || typeCut.MatchString(t) || strings.HasPrefix(t, "Page block order:") || strings.HasPrefix(t, "Pages per block:") || strings.HasPrefix(t, "Free pages count per migrate type") ||
 				strings.HasPrefix(t, "Number of blocks type") || strings.HasPrefix(t, "Number of mixed blocks") || zoneCounts.MatchString(t)
 		})
 	},
@@ -336,7 +357,7 @@ var pagetypeinfo = &attach.Kind{
 }
 
 // zoneCounts is a line of the second table: how many blocks there are of each type.
-var zoneCounts = regexp.MustCompile(`^Node +\d+, zone +\w+(?: +\d+){4,8}$`)
+var zoneCounts = regexp.MustCompile(`^Node +\d+, zone +\w+(?: +\d+){2,9}$`)
 
 func readPageTypes(p *attach.Part) attach.Reading {
 	zones, cut := typeZones(p.Lines)

@@ -81,26 +81,57 @@ var fileLocks = &attach.Kind{
 		waits, held := 0, 0
 		for _, l := range p.Lines {
 			switch {
-			case strings.Contains(l.Text, ": -> "):
+			case strings.Contains(l.Text, "-> "):
 				waits++
 			case strings.TrimSpace(l.Text) != "":
 				held++
 			}
 		}
 		r := attach.Reading{Title: "/proc/locks, " + plural(held, "lock of a file", "locks of files"), State: attach.Healthy, Glance: true}
-		r.Figures = []string{plural(waits, "process waits for one", "processes wait for one")}
+		r.Figures = append([]string{plural(waits, "process waits for one", "processes wait for one")}, lockQueues(p.Lines)...)
 		r.Means = "No process waits for a lock of a file at this instant."
 		if waits > 0 {
 			r.State = attach.CannotTell
 			r.Means = "Processes wait for a lock of a file that another one holds: for how long is not in it."
-			r.Not = "locks inside of a process are not here"
+			r.Not = "that it costs anybody time: servers let their workers queue for a lock of a file until work comes; locks inside of a process are not here"
 			r.Next = []attach.Next{{Command: "lslocks", Why: "names the file, its holder, and who waits (BLOCKER)"}}
 		}
 		return r
 	},
 }
 
-var fileLock = regexp.MustCompile(`^\d+: (-> )?(FLOCK|POSIX|OFDLCK|LEASE|ACCESS) +(ADVISORY|MANDATORY|ACTIVE|BREAKING|BREAKER) +(READ|WRITE|NONE|RW) +-?\d+ [0-9a-f]+:[0-9a-f]+:\d+ \d+ (\d+|EOF)$`)
+var fileLock = regexp.MustCompile(`^(\d+): +(-> +)?(FLOCK|POSIX|OFDLCK|LEASE|ACCESS|DELEG) +(ADVISORY|MANDATORY|MSNFS|ACTIVE|BREAKING|BREAKER|UNLCK) +(READ|WRITE|NONE|RW|UNLCK) +(-?\d+) +([0-9a-f]+:[0-9a-f]+:\d+|<none>:\d+) +\d+ +(\d+|EOF)$`)
+
+// lockQueues says of each lock with waiters who holds it and who waits. Waiters follow the holder,
+// with its number.
+func lockQueues(lines []paste.Line) (out []string) {
+	held := map[string][]string{}
+	waits := map[string][]string{}
+	var order []string
+	for _, l := range lines {
+		m := fileLock.FindStringSubmatch(strings.TrimSpace(l.Text))
+		switch {
+		case m == nil:
+		case m[2] == "":
+			held[m[1]] = m
+		default:
+			if waits[m[1]] == nil {
+				order = append(order, m[1])
+			}
+			waits[m[1]] = append(waits[m[1]], m[6])
+		}
+	}
+	slices.SortStableFunc(order, func(a, b string) int { return cmp.Compare(len(waits[b]), len(waits[a])) })
+	for _, n := range order[:min(2, len(order))] {
+		who := plural(len(waits[n]), "process", "processes") + " (" + listed(waits[n], 8) + ")"
+		if m := held[n]; m != nil {
+			out = append(out, fmt.Sprintf("%s for the %s %s lock that pid %s holds on %s", who, m[3], strings.ToLower(m[5]), m[6], m[7]))
+		} else {
+			out = append(out, who+" for a lock whose holder is not in the paste")
+		}
+	}
+	return out
+}
 
 // schedDebug is /proc/sched_debug, or sched/debug of debugfs: the run queue of each CPU.
 var schedDebug = &attach.Kind{

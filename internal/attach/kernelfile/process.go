@@ -2,7 +2,9 @@ package kernelfile
 
 import (
 	"fmt"
+	"math/bits"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -65,6 +67,9 @@ func readStatus(p *attach.Part) attach.Reading {
 		if v["VmSwap"] != "" {
 			text += ", " + mem(size("VmSwap")) + " swapped out"
 		}
+		if peak := size("VmHWM"); peak > size("VmRSS") {
+			text += ", " + mem(peak) + " at its peak"
+		}
 		r.Figures = append(r.Figures, text)
 		r.Facts = append(r.Facts, attach.Fact{Name: FactRSS, Value: size("VmRSS")}, attach.Fact{Name: FactSwap, Value: size("VmSwap")})
 	}
@@ -76,6 +81,7 @@ func readStatus(p *attach.Part) attach.Reading {
 		r.Figures = append(r.Figures, text)
 		r.Facts = append(r.Facts, attach.Fact{Name: FactThreads, Value: n})
 	}
+	r.Figures = append(r.Figures, statusNotes(v)...)
 	if vol, err := strconv.ParseFloat(v["voluntary_ctxt_switches"], 64); err == nil {
 		non, _ := strconv.ParseFloat(v["nonvoluntary_ctxt_switches"], 64)
 		r.Figures = append(r.Figures, fmt.Sprintf("%s voluntary and %s involuntary switches of its first thread since its start (%s involuntary)", number(vol), number(non), percent(ratio(non, vol+non))))
@@ -105,6 +111,25 @@ func readStatus(p *attach.Part) attach.Reading {
 		r.Signs = []attach.Sign{{Cause: "page-fault", Grade: attach.Risk, Proof: r.Figures[:1]}}
 	}
 	return r
+}
+
+// statusNotes says what else stops a process: who traces it, and signals that it has not taken.
+func statusNotes(v map[string]string) (out []string) {
+	if t := v["TracerPid"]; t != "" && t != "0" {
+		out = append(out, "pid "+printed(t)+" traces it: a debugger or strace, which stops it at will")
+	}
+	if n := pendingSignals(v["SigPnd"]) + pendingSignals(v["ShdPnd"]); n > 0 {
+		out = append(out, plural(n, "signal waits", "signals wait")+" for it to take it up")
+	}
+	return out
+}
+
+func pendingSignals(hex string) int {
+	v, err := strconv.ParseUint(hex, 16, 64)
+	if err != nil {
+		return 0
+	}
+	return bits.OnesCount64(v)
 }
 
 // statLine is /proc/PID/stat: the name in brackets may hold anything, brackets and blanks included.
@@ -164,6 +189,9 @@ var procSched = &attach.Kind{
 		}
 		return run(lines, func(t string) bool {
 			name, _, ok := pair(t)
+			if cut, rest, _ := strings.Cut(t, ":"); strings.TrimSpace(rest) == "" && schedKnown(strings.TrimSpace(cut)) {
+				return true // the paste ends before the value
+			}
 			return ok && schedKnown(name) && strings.Contains(t, ":") || schedHead.MatchString(t) || strings.Trim(t, "-") == "" || strings.HasPrefix(t, "numa_faults ") || strings.HasPrefix(t, "current_node")
 		})
 	},
@@ -202,6 +230,15 @@ func readSched(p *attach.Part) attach.Reading {
 	if io := m.get("se.statistics.iowait_sum", "iowait_sum") * 1e6; io > 0 {
 		r.Figures = append(r.Figures, dur(io)+" asleep for disks since its start")
 	}
+	longest := schedLongest(m)
+	if !m.has("se.statistics.wait_sum") && !m.has("wait_sum") && len(longest) > 0 {
+		r.State = attach.CannotTell
+		r.Figures = append(longest, r.Figures...)
+		r.Means = "It has its longest waits since it started; how long it waited for a CPU in all is not in the paste."
+		r.Not = "when these were, nor that they come again; sleep_max is only how long it had nothing to do"
+		r.Next = []attach.Next{{Command: "cat /proc/PID/schedstat; sleep 10; cat /proc/PID/schedstat", Why: "its time on a CPU and its run queue latency of now"}}
+		return r
+	}
 	if !m.has("se.statistics.wait_sum") && !m.has("wait_sum") {
 		r.State = attach.CannotTell
 		r.Means = "How long it waited for a CPU is not counted here (kernel.sched_schedstats is off)."
@@ -209,10 +246,19 @@ func readSched(p *attach.Part) attach.Reading {
 		return r
 	}
 	readRunDelay(&r, ran, waited, m.get("se.statistics.wait_count", "wait_count"))
-	if top := m.get("se.statistics.wait_max", "wait_max") * 1e6; top > 0 {
-		r.Figures = append(r.Figures, dur(top)+" was its longest wait for a CPU")
-	}
+	r.Figures = slices.Insert(r.Figures, 1, longest...)
 	return r
+}
+
+// schedLongest are the longest waits of a thread since it started, which schedstats keep.
+func schedLongest(m pairs) (out []string) {
+	if top := m.get("se.statistics.wait_max", "wait_max") * 1e6; top > 0 {
+		out = append(out, dur(top)+" was its longest wait for a CPU")
+	}
+	if top := m.get("se.statistics.block_max", "block_max") * 1e6; top > 0 {
+		out = append(out, dur(top)+" was its longest sleep that nothing could interrupt (D)")
+	}
+	return out
 }
 
 // What counts as a wait for CPUs over a life.

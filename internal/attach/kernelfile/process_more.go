@@ -129,6 +129,7 @@ func readMounts(p *attach.Part) attach.Reading {
 	r.Who.PID = p.PID
 	kinds := map[string]int{}
 	var remote, groups []string
+	root := ""
 	for _, l := range p.Lines {
 		t := strings.TrimSpace(l.Text)
 		var where, kind, options string
@@ -140,6 +141,9 @@ func readMounts(p *attach.Part) attach.Reading {
 			where, kind, options = m[2], m[3], m[4]
 		}
 		kinds[kind]++
+		if where == "/" && root == "" {
+			root = kind
+		}
 		switch kind {
 		case "nfs", "nfs4", "cifs", "smb3", "ceph", "glusterfs", "fuse.glusterfs", "9p", "lustre", "fuse.s3fs", "gfs2", "ocfs2":
 			remote = append(remote, printed(where)+" ("+kind+")")
@@ -150,12 +154,19 @@ func readMounts(p *attach.Part) attach.Reading {
 				}
 			}
 		case "cgroup2":
-			groups = append(groups, "cgroup v2 at "+printed(where))
+			text := "cgroup v2 at " + printed(where)
+			if strings.HasSuffix(where, "/unified") {
+				text += ", beside v1 (hybrid)"
+			}
+			groups = append(groups, text)
 		}
 	}
 	r.Figures = append(r.Figures, groups...)
 	if len(remote) > 0 {
 		r.Figures = append([]string{"over the network: " + strings.Join(remote[:min(3, len(remote))], ", ")}, r.Figures...)
+	}
+	if root != "" {
+		r.Figures = append([]string{"the root is " + printed(root)}, r.Figures...)
 	}
 	r.Figures = append(r.Figures, fmt.Sprintf("%s of file systems", plural(len(kinds), "kind", "kinds")))
 	r.Means = "It says where files and cgroups are; nothing of slowness."

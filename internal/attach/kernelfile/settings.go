@@ -155,8 +155,11 @@ func readSettings(all []setting) attach.Reading {
 	}
 	for _, s := range all {
 		if len(r.Figures) < 3 && !slices.Contains(shown, s.name) {
-			r.Figures = append(r.Figures, printed(s.name)+" = "+printed(strings.Join(strings.Fields(chosen(s.value)), " ")))
+			r.Figures = append(r.Figures, printed(s.name)+" = "+printed(strings.Join(strings.Fields(chosen(s.value)), " "))+inPages(s))
 		}
+	}
+	if chosen(values["transparent_hugepage/defrag"]) == "madvise" || values["transparent_hugepage/defrag"] == "" && chosen(values["transparent_hugepage/enabled"]) == "madvise" {
+		r.Means += " A program that asks for huge pages (MADV_HUGEPAGE) does free and compact memory itself when it touches them; others do not."
 	}
 	r.Not = "that a setting costs anybody time: what it does shows in counters and recordings"
 	if len(risks) > 0 {
@@ -165,6 +168,15 @@ func readSettings(all []setting) attach.Reading {
 		r.Next = []attach.Next{{Command: "whystall diagnose --pid PID", Why: "whether it costs the service anything"}}
 	}
 	return r
+}
+
+// inPages says in bytes what a setting counts in pages.
+func inPages(s setting) string {
+	pages := strings.Fields(s.value)
+	if (s.name == "net.ipv4.tcp_mem" || s.name == "net.ipv4.udp_mem") && len(pages) == 3 {
+		return fmt.Sprintf(" pages: at most %s for all such sockets", mem(float(pages[2])*pageSize))
+	}
+	return ""
 }
 
 func settingFacts(s setting) []attach.Fact {

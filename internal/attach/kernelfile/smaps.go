@@ -106,11 +106,11 @@ func mapSize(m []string) (size float64, arena bool) {
 
 // memorySums are the sums over the mappings of one reading.
 type memorySums struct {
-	rss, pss, anon, huge, lazy, swap, arena, arenaHuge float64
-	mappings                                           int
-	rollup                                             bool
-	biggest                                            string
-	biggestRSS                                         float64
+	rss, pss, private, anon, huge, lazy, swap, arena, arenaHuge float64
+	mappings                                                    int
+	rollup                                                      bool
+	biggest                                                     string
+	biggestRSS                                                  float64
 }
 
 func sumSmaps(lines []string) (s memorySums) {
@@ -138,6 +138,8 @@ func sumSmaps(lines []string) (s memorySums) {
 			}
 		case "Pss":
 			s.pss += v
+		case "Private_Clean", "Private_Dirty":
+			s.private += v
 		case "Anonymous":
 			s.anon += v
 		case "AnonHugePages":
@@ -160,6 +162,15 @@ const (
 	hugePart  = 0.10
 )
 
+// residentText: memory that several processes map counts in each one's Rss; Pss divides it.
+func residentText(s memorySums) string {
+	text := mem(s.rss) + " resident"
+	if s.pss > 0 && s.pss < s.rss {
+		text += fmt.Sprintf(", %s by its share of what others map, too (Pss), %s its own", mem(s.pss), mem(s.private))
+	}
+	return text
+}
+
 func readSmaps(p *attach.Part) attach.Reading {
 	var lines []string
 	for _, l := range p.Lines {
@@ -175,7 +186,7 @@ func readSmaps(p *attach.Part) attach.Reading {
 	}
 	r.Who.PID = p.PID
 	r.Figures = []string{
-		fmt.Sprintf("%s resident", mem(s.rss)),
+		residentText(s),
 		fmt.Sprintf("%s of it in huge pages (%s)", mem(s.huge), percent(ratio(s.huge, s.rss))),
 		fmt.Sprintf("%s anonymous, %s swapped out", mem(s.anon), mem(s.swap)),
 	}

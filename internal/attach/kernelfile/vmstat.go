@@ -68,6 +68,9 @@ func readVmstat(p *attach.Part) attach.Reading {
 	if v := last.get("numa_pages_migrated"); v > 0 {
 		r.Figures = append(r.Figures, number(v)+" pages moved between NUMA nodes since boot")
 	}
+	if v := last.get("nr_free_pages"); v > 0 {
+		r.Figures = append(r.Figures, mem(v*pageSize)+" free at this moment")
+	}
 	asked := stallsKnown(last)
 	switch n := stalls(last) + last.get("compact_stall"); {
 	case !asked:
@@ -105,7 +108,7 @@ func stallsText(m pairs) string {
 	if len(said) > 0 {
 		text = strings.Join(said, ", ")
 		if fail := m.get("compact_fail"); fail > 0 {
-			text += fmt.Sprintf(", of which %s failed", number(fail))
+			text += fmt.Sprintf(", of which %s failed (%s)", number(fail), nearly(ratio(fail, m.get("compact_stall"))))
 		}
 	}
 	return text + " since boot"

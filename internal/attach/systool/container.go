@@ -2,6 +2,7 @@ package systool
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -13,7 +14,7 @@ import (
 // top, crictl stats, systemd-cgtop.
 var containers = &attach.Kind{
 	Name:  "container usage",
-	Hints: []string{"CPU", "slice", "service", "/ "},
+	Hints: []string{"CPU", "slice", "service", "/ ", "LIMIT"},
 	Claim: claimContainers,
 	Read:  readContainers,
 }
@@ -32,7 +33,7 @@ func containerHeader(text string) containerTool {
 	f := fields(strings.TrimSpace(text))
 	has := func(n string) bool { return slices.Contains(f, n) }
 	switch {
-	case has("MEM") && has("USAGE") && strings.Contains(text, "LIMIT") && has("CPU"), strings.Contains(text, "CPU %") && strings.Contains(text, "MEM USAGE"):
+	case has("MEM") && strings.Contains(text, "USAGE") && strings.Contains(text, "LIMIT") && (has("CPU") || has("NAME") || has("CONTAINER")), strings.Contains(text, "CPU %") && strings.Contains(text, "MEM USAGE"):
 		return dockerStats
 	case strings.Contains(text, "CPU(cores)") && strings.Contains(text, "MEMORY(bytes)"):
 		return kubectlTop
@@ -60,7 +61,7 @@ func cgtopRow(f []string) bool {
 func containerRow(tool containerTool, f []string) bool {
 	switch tool {
 	case dockerStats:
-		return slices.Contains(f, "/") && slices.ContainsFunc(f, func(c string) bool { return strings.HasSuffix(c, "%") }) || slices.Contains(f, "--")
+		return dockerUse.MatchString(strings.Join(f, " ")) || f[0] == "Total:" || slices.Contains(f, "/") && slices.ContainsFunc(f, func(c string) bool { return strings.HasSuffix(c, "%") }) || slices.Contains(f, "--")
 	case kubectlTop:
 		return len(f) >= 3 && slices.ContainsFunc(f, func(c string) bool {
 			_, ok := milli(c)
@@ -113,6 +114,7 @@ type container struct {
 	cpu       float64 // CPUs
 	hasCPU    bool
 	used, max float64 // bytes; max is 0 where it is not known
+	percent   float64 // of memory, as printed; 0: not printed, or under 1 %
 }
 
 func parseContainers(p *attach.Part) (all []container, tool containerTool) {
@@ -131,7 +133,9 @@ func parseContainers(p *attach.Part) (all []container, tool containerTool) {
 		}
 		switch tool {
 		case dockerStats:
-			all = append(all, dockerRow(f, names))
+			if f[0] != "Total:" {
+				all = append(all, dockerRow(f, names))
+			}
 		case kubectlTop:
 			all = append(all, kubectlRow(f, names))
 		case crictlStats:
@@ -154,7 +158,24 @@ func parseContainers(p *attach.Part) (all []container, tool containerTool) {
 	return all, tool
 }
 
+// dockerUse is what a row has behind the container's names, which a person may have written anew:
+// perhaps its CPU use, and its memory.
+var dockerUse = regexp.MustCompile(`^(.+?) (?:([\d.,]+)% )?([\d.,]+ ?[kKMGT]?i?B) ?/ ?([\d.,]+ ?[kKMGT]?i?B)(?: |$)`)
+
 func dockerRow(f, names []string) (c container) {
+	if m := dockerUse.FindStringSubmatch(strings.Join(f, " ")); m != nil {
+		c.name = m[1]
+		if id, name, ok := strings.Cut(m[1], " "); ok && slices.Contains(names, "NAME") && slices.Contains(names, "ID") {
+			c.name, _ = name, id
+		}
+		if m[2] != "" {
+			c.cpu, c.hasCPU = number(m[2])
+			c.cpu /= 100
+		}
+		c.used, _ = size(strings.ReplaceAll(m[3], " ", ""), 1)
+		c.max, _ = size(strings.ReplaceAll(m[4], " ", ""), 1)
+		return c
+	}
 	c.name = f[0]
 	at := slices.IndexFunc(f, func(s string) bool { return strings.HasSuffix(s, "%") })
 	if at > 1 && slices.Contains(names, "NAME") {
@@ -182,6 +203,11 @@ func kubectlRow(f, names []string) (c container) {
 	if memory > 0 && memory < len(f) {
 		c.used, _ = size(f[memory], 1)
 	}
+	if part := slices.Index(names, "MEMORY%"); part > 0 && part < len(f) {
+		if p, ok := number(f[part]); ok {
+			c.percent = p
+		}
+	}
 	return c
 }
 
@@ -205,19 +231,26 @@ func readContainers(p *attach.Part) attach.Reading {
 		if c.hasCPU && c.name != "/" && (busiest < 0 || c.cpu > all[busiest].cpu) {
 			busiest = i
 		}
-		if c.name != "/" && (largest < 0 || max(c.used, 1)*shareOf(c) > max(all[largest].used, 1)*shareOf(all[largest])) {
+		if c.name != "/" && (largest < 0 || nearer(c, all[largest])) {
 			largest = i
 		}
 	}
 	if busiest >= 0 {
-		v.figure("%s uses %s CPUs", all[busiest].name, fixed(all[busiest].cpu))
+		v.figure("%s uses %s", all[busiest].name, cpuText(all[busiest].cpu))
+	} else if len(all) > 0 && tool == cgtop {
+		v.figure("no use of CPUs yet: the first round of systemd-cgtop has none to compare with")
 	}
+	containerGaps(v, all, tool)
 	if largest >= 0 && all[largest].used > 0 {
 		c := all[largest]
 		if c.max > 0 {
 			v.figure("%s uses %s of %s memory (%s %%)", c.name, bytes(c.used), bytes(c.max), plain(100*c.used/c.max))
 		} else {
-			v.figure("%s uses %s memory; its limit is not in it", c.name, bytes(c.used))
+			text := "its limit is not in it"
+			if c.percent > 0 {
+				text = plain(c.percent) + " % of what it may have"
+			}
+			v.figure("%s uses %s memory; %s", c.name, bytes(c.used), text)
 		}
 	}
 	if len(all) == 0 {
@@ -231,11 +264,33 @@ func readContainers(p *attach.Part) attach.Reading {
 	return v.done()
 }
 
-func shareOf(c container) float64 {
-	if c.max > 0 {
-		return 1 + c.used/c.max
+// nearer reports whether a container is nearer to its limit, or larger where there is none.
+func nearer(c, o container) bool {
+	if c.max > 0 && o.max > 0 && c.used/c.max != o.used/o.max {
+		return c.used/c.max > o.used/o.max
 	}
-	return 1
+	return c.used > o.used
+}
+
+// cpuText writes a use of CPUs: a small one in percent of one, so that it is not taken for none.
+func cpuText(cpus float64) string {
+	if cpus < 0.095 {
+		return plain(100*cpus) + " % of a CPU"
+	}
+	return fixed(cpus) + " CPUs"
+}
+
+// containerGaps says what the table leaves out: memory that is not counted, and the root's.
+func containerGaps(v *verdict, all []container, tool containerTool) {
+	counted := slices.ContainsFunc(all, func(c container) bool { return c.used > 0 })
+	if len(all) > 1 && !counted && tool == dockerStats && slices.ContainsFunc(all, func(c container) bool { return c.max > 0 }) {
+		v.figure("0 B of memory in every row: it is not counted here (the memory controller of cgroups is off), and not free")
+	}
+	for _, c := range all {
+		if c.name == "/" && c.used > 0 {
+			v.figure("all groups together (/) use %s memory", bytes(c.used))
+		}
+	}
 }
 
 // containerJudge: a use of CPU near a round number may be a quota, and needs the counters of

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
@@ -22,11 +23,11 @@ var describePod = &attach.Kind{
 }
 
 var (
-	describeTop  = regexp.MustCompile(`^(Name|Namespace|Priority|Priority Class Name|Service Account|Node|Start Time|Labels|Annotations|Status|IP|IPs|Controlled By|Containers|Init Containers|Ephemeral Containers|Conditions|Volumes|QoS Class|Node-Selectors|Tolerations|Events|Reason|Message|Runtime Class Name|Nominated Node Name|SeccompProfile|Security Context|Termination Grace Period):( |$)`)
-	describeSure = regexp.MustCompile(`^(QoS Class: +(Burstable|Guaranteed|BestEffort)|Container ID: +\w+://|Image ID: +\S+|Last State: +Terminated|Restart Count: +\d+|Controlled By: +\w+/)`)
+	describeTop  = regexp.MustCompile(`^(Name|Namespace|Priority|Priority Class Name|Service Account|Node|Start Time|Image\(s\)|Replication Controllers|Labels|Annotations|Status|IP|IPs|Controlled By|Containers|Init Containers|Ephemeral Containers|Conditions|Volumes|QoS Class|Node-Selectors|Tolerations|Events|Reason|Message|Runtime Class Name|Nominated Node Name|SeccompProfile|Security Context|Termination Grace Period):(\s|$)`)
+	describeSure = regexp.MustCompile(`^(QoS Class:\s+(Burstable|Guaranteed|BestEffort)|Container ID:\s+\w+://|Image ID:\s+\S+|Last (?:Termination )?State:\s+Terminated|Restart Count:\s+\d+|Controlled By:\s+\w+/|Image\(s\):\s+\S+|Replication Controllers:\s|Ready:\s+(?:True|False)$|State:\s+(?:Running|Waiting|Terminated)$)`)
 	// A chat takes the blanks away that the table of events stands behind.
-	describeEvent = regexp.MustCompile(`^(Type +Reason +Age +From|-{4} +-{6} +-{3}|(Normal|Warning) +\w+ +\d+[smhd])`)
-	describeItem  = regexp.MustCompile(`^([A-Z][\w ()-]*):(?: +(.*))?$`)
+	describeEvent = regexp.MustCompile(`^(Type +Reason +Age +From|FirstSeen\s+LastSeen|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w{3} \d{4} |\d+[smhd]\s+\d+[smhd]\s+\d+\s|-{4} +-{6} +-{3}|(Normal|Warning) +\w+ +\d+[smhd])`)
+	describeItem  = regexp.MustCompile(`^([A-Z][\w ()-]*):\s*(.*)$`)
 )
 
 // claimDescribe takes what stands below the headings of a pod: all lines with a blank in front.
@@ -42,7 +43,7 @@ func claimDescribe(lines []paste.Line) int {
 			sure++
 			return true
 		}
-		return text != trimmed && strings.HasPrefix(text, " ") || describeTop.MatchString(trimmed) || sure > 0 && describeEvent.MatchString(trimmed)
+		return text != trimmed && (text[0] == ' ' || text[0] == '\t') || describeTop.MatchString(trimmed) || sure > 0 && describeEvent.MatchString(trimmed)
 	})
 	if sure < 2 {
 		return 0
@@ -55,6 +56,7 @@ func readDescribe(p *attach.Part) attach.Reading {
 	v.Title = "kubectl describe pod"
 	v.unsure = true
 	in, killed, probes, limits := "", "", "", map[string]string{}
+	restarts, started, ran, unready := "", "", "", false
 	for _, l := range p.Lines {
 		text := strings.TrimSpace(l.Text)
 		if strings.Contains(text, "Unhealthy") && strings.Contains(text, "robe failed") && probes == "" {
@@ -73,31 +75,72 @@ func readDescribe(p *attach.Part) attach.Reading {
 				v.Who.Name = m[2]
 				v.Title += " " + m[2]
 			}
-		case "Limits", "Requests", "Last State", "State":
-			in = key
+		case "Limits", "Requests", "Last State", "Last Termination State", "State":
+			in = strings.Replace(key, "Termination ", "", 1)
 		case "Reason":
 			if in == "Last State" || in == "State" {
 				killed = m[2]
 			}
 		case "Restart Count":
 			if m[2] != "0" {
-				v.figure("restarted %s times", m[2])
+				restarts = m[2]
+				v.figure("restarted %s", times(m[2]))
 			}
+		case "Ready":
+			unready = unready || m[2] == "False"
+		case "Started":
+			started = m[2]
+		case "Finished":
+			ran = lifetime(started, m[2])
 		}
 	}
 	if killed == "OOMKilled" {
-		v.figure("a container was killed because its memory was at its limit (OOMKilled)")
+		v.figure("a container was killed because its memory was at its limit (OOMKilled)%s", ran)
 		v.means("a container ran out of memory and was started again: requests of that moment failed, and caches are cold after it")
 		v.risk("direct-reclaim", "a container was killed at its memory limit: before that its threads may have had to free memory themselves")
 		v.next("cat /sys/fs/cgroup/CGROUP/memory.events /sys/fs/cgroup/CGROUP/memory.pressure", "max, and some avg10: whether the limit is hit now")
 	}
-	limited(v, limits["cpu"], limits["memory"])
+	if killed == "OOMKilled" {
+		limited(v, "", limits["memory"])
+	} else {
+		limited(v, limits["cpu"], limits["memory"])
+	}
+	if restarts != "" && killed == "" {
+		v.figure("why it restarted is not in it")
+		v.means("a container was started again %s%s, and the reason of its end (Last State) is not in it: a kill at the memory limit, a crash and a failed probe look the same", times(restarts), notReady(unready))
+		v.next("kubectl get pod POD -o jsonpath='{.status.containerStatuses[*].lastState}'", "why it ended: OOMKilled, an exit code, or a signal")
+	}
 	if probes != "" {
 		v.figure("a probe failed: the service did not answer in time, which is the symptom and no cause")
 	}
 	v.means("limits and events: whether a limit stops it, its counters say")
 	v.not("a limit alone is no proof that it is reached")
 	return v.done()
+}
+
+// times writes how often.
+func times(n string) string {
+	if n == "1" {
+		return "once"
+	}
+	return n + " times"
+}
+
+func notReady(unready bool) string {
+	if unready {
+		return " and is not ready"
+	}
+	return ""
+}
+
+// lifetime says how long a container ran, as kubectl writes its times.
+func lifetime(started, finished string) string {
+	a, errA := time.Parse(time.RFC1123Z, started)
+	b, errB := time.Parse(time.RFC1123Z, finished)
+	if errA != nil || errB != nil || b.Before(a) {
+		return ""
+	}
+	return ", " + b.Sub(a).String() + " after its start"
 }
 
 // limited says what limits of CPU and memory mean: a quota is a risk, and so is a small one most.

@@ -2,6 +2,7 @@ package systool
 
 import (
 	"cmp"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ type grid struct {
 	title string   // "": the name
 	heads []string // lines of names, with single blanks; a line may go on behind it
 	notes *regexp.Regexp
+	note  func(v *verdict, text string) // reads notes; nil: they say nothing
 	row   func(f []string) bool
 	read  func(v *verdict, rows [][]string)
 }
@@ -24,7 +26,7 @@ type grid struct {
 var grids = []grid{
 	{name: "vmstat -d", heads: []string{"disk- ------------reads------------", "total merged sectors ms total merged sectors ms cur sec"}, row: numbersBehind(1, 10), read: readVmstatDisks},
 	{name: "vmstat -m", heads: []string{"Cache Num Total Size Pages"}, row: numbersBehind(1, 4), read: readVmstatSlabs},
-	{name: "slabtop", heads: []string{"OBJS ACTIVE USE OBJ SIZE SLABS OBJ/SLAB CACHE SIZE NAME"}, row: slabtopRow, read: readSlabtop,
+	{name: "slabtop", heads: []string{"OBJS ACTIVE USE OBJ SIZE SLABS OBJ/SLAB CACHE SIZE NAME"}, row: slabtopRow, read: readSlabtop, note: slabtopTotal,
 		notes: regexp.MustCompile(`^(Active / Total (Objects|Slabs|Caches|Size) \(% used\) +: |Minimum / Average / Maximum Object : )`)},
 	{name: "netstat -i", heads: []string{"Iface MTU RX-OK RX-ERR RX-DRP RX-OVR TX-OK", "Iface MTU Met RX-OK RX-ERR RX-DRP RX-OVR TX-OK"}, row: netstatIfRow, read: readNetstatIf,
 		notes: regexp.MustCompile(`^Kernel Interface table$`)},
@@ -99,6 +101,11 @@ func (g *grid) readPart(p *attach.Part) attach.Reading {
 	v := &verdict{}
 	v.Title = cmp.Or(g.title, g.name) + ", " + attach.Plural(len(rows), "row")
 	v.unsure = true
+	if g.note != nil {
+		for _, l := range p.Lines {
+			g.note(v, strings.TrimSpace(l.Text))
+		}
+	}
 	g.read(v, rows)
 	v.means("it says nothing of why a service is slow")
 	return v.done()
@@ -226,7 +233,50 @@ func slabtopRow(f []string) bool {
 	return len(f) >= 8 && numeric(f[:2]) && strings.HasSuffix(f[2], "%") && strings.HasSuffix(f[3], "K") && strings.HasSuffix(f[6], "K")
 }
 
+// slabtopTotal is how much all caches have, of which slabtop lists the first.
+var slabTotal = regexp.MustCompile(`^Active / Total Size \(% used\) +: ([\d.]+)K / ([\d.]+)K`)
+
+func slabtopTotal(v *verdict, text string) {
+	if m := slabTotal.FindStringSubmatch(text); m != nil {
+		kb, _ := number(m[2])
+		v.figure("%s in all caches of the kernel", bytes(kb*1024))
+	}
+}
+
+// Several kmalloc caches of the same number of objects are one thing of the kernel that takes a
+// piece of each.
+const (
+	alikeLeast = 100_000 // objects
+	alikePart  = 0.02
+)
+
+func kmallocAlike(v *verdict, rows [][]string) bool {
+	var best []string
+	var count float64
+	for _, f := range rows {
+		n, _ := number(f[1])
+		var alike []string
+		for _, o := range rows {
+			if m, _ := number(o[1]); strings.HasPrefix(o[7], "kmalloc-") && n >= alikeLeast && math.Abs(m-n) <= alikePart*n {
+				alike = append(alike, o[7])
+			}
+		}
+		if strings.HasPrefix(f[7], "kmalloc-") && len(alike) > len(best) {
+			best, count = alike, n
+		}
+	}
+	if len(best) < 3 {
+		return false
+	}
+	v.figure("%s have about %s objects each", strings.Join(best[:min(5, len(best))], ", "), plain(count))
+	v.means("several caches of kmalloc have the same number of objects: one kind of thing that the kernel or a driver makes and has not given back; a leak of the kernel looks like this")
+	v.not("that it grows: a second reading would show it, and which driver makes them is not in it")
+	v.next("grep SUnreclaim /proc/meminfo; sleep 60; grep SUnreclaim /proc/meminfo", "whether it grows")
+	return true
+}
+
 func readSlabtop(v *verdict, rows [][]string) {
+	alike := kmallocAlike(v, rows)
 	var names []string
 	var sizes []float64
 	for _, f := range rows {
@@ -234,6 +284,7 @@ func readSlabtop(v *verdict, rows [][]string) {
 		names, sizes = append(names, strings.Join(f[7:], " ")), append(sizes, s)
 	}
 	slabs(v, names, sizes)
+	v.unsure = v.unsure || alike
 }
 
 func netstatIfRow(f []string) bool {

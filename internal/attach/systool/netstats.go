@@ -62,6 +62,8 @@ var netstatMatches = func() (out []*regexp.Regexp) {
 
 var netstatSent = regexp.MustCompile(`(\d+) segments sen[dt] out|TcpOutSegs +(\d+)`)
 
+var netstatOpened = regexp.MustCompile(`(\d+) (?:active|passive) connections? openings|Tcp(?:Active|Passive)Opens +(\d+)`)
+
 // firstNumber is the first group that matched.
 func firstNumber(m []string) (float64, bool) {
 	for _, s := range m[min(1, len(m)):] {
@@ -76,11 +78,14 @@ func readNetstat(p *attach.Part) attach.Reading {
 	v := &verdict{}
 	v.Title = "netstat -s, sums since boot"
 	v.Boot, v.unsure = true, true
-	sent, again := 0.0, 0.0
+	sent, again, opened := 0.0, 0.0, 0.0
 	seen := 0
 	for _, l := range p.Lines {
 		if n, ok := firstNumber(netstatSent.FindStringSubmatch(l.Text)); ok {
 			sent = n
+		}
+		if n, ok := firstNumber(netstatOpened.FindStringSubmatch(l.Text)); ok {
+			opened += n
 		}
 		for i, re := range netstatMatches {
 			n, ok := firstNumber(re.FindStringSubmatch(l.Text))
@@ -97,7 +102,11 @@ func readNetstat(p *attach.Part) attach.Reading {
 		}
 	}
 	if again > 0 && sent > 0 {
-		v.figure("%s of %s segments were sent again since boot (%s %%)", plain(again), plain(sent), plain(100*again/sent))
+		safe := ""
+		if opened > sent {
+			safe = ", which is not safe: there are fewer segments than connections, so a counter went over its 32 bits"
+		}
+		v.figure("%s of %s segments were sent again since boot (%s %%)%s", plain(again), plain(sent), plain(100*again/sent), safe)
 	} else if again > 0 {
 		v.figure("%s segments were sent again since boot", plain(again))
 	}

@@ -164,14 +164,35 @@ func numaMemory(v *verdict, rows map[string][]float64, nodes int) {
 	if cache := rows["FilePages"]; len(cache) > 0 {
 		v.figure("page cache %s MiB in all", plain(cache[len(cache)-1]))
 	}
+	gap := numaGap(rows)
 	if nodes > 1 && least < 0.02 && most > 0.10 {
 		v.risk("direct-reclaim", fmt.Sprintf("one node has %s %% of its memory free, another %s %%", plain(100*least), plain(100*most)))
 		v.means("memory is uneven: a thread that may only use the full node has to free memory first")
 		v.next("sysctl vm.zone_reclaim_mode; grep -E 'allocstall|zone_reclaim' /proc/vmstat", "whether allocations reclaim although another node has memory")
 		return
 	}
-	v.means("no node is out of memory")
+	v.means("no node is out of memory%s", gap)
 	v.not("little free memory on a node is no shortage while it holds page cache")
+}
+
+// numaGap says how much is used by neither page cache nor programs: huge pages that were set aside,
+// slabs, or what a driver holds.
+func numaGap(rows map[string][]float64) string {
+	last := func(name string) float64 {
+		if r := rows[name]; len(r) > 0 {
+			return r[len(r)-1]
+		}
+		return 0
+	}
+	used, known := last("MemUsed"), last("FilePages")+last("AnonPages")+last("Slab")+last("PageTables")+last("KernelStack")
+	if rows["AnonPages"] == nil || rows["FilePages"] == nil || known <= 0 || used-known < 0.25*used {
+		return ""
+	}
+	text := fmt.Sprintf("; %s of %s MiB used are neither page cache nor a program's: ", plain(used-known), plain(used))
+	if huge := last("HugePages_Total"); huge > 0 {
+		return fmt.Sprintf("%s%s MiB are huge pages set aside", text, plain(huge))
+	}
+	return text + "huge pages that were set aside, or what a driver holds"
 }
 
 func numaProcess(v *verdict, rows map[string][]float64, nodes int, p *attach.Part) {

@@ -16,4 +16,5 @@
 //	paths.go    names of files before lines
 //	softbreaks.go  lines of mails in quoted-printable
 //	views.go    Views: other readings of a paste of which little is known
+//	remarks.go  what a person wrote behind a tool's lines
 package paste

@@ -165,6 +165,10 @@ func stamp(text string) (t time.Time, rest string, ok bool) {
 // logs, kubectl logs --timestamps, zap's console.
 func timed(text string) (prefix, bool) {
 	t, rest, ok := stamp(text)
+	if m := barred.FindStringSubmatch(text); !ok && m != nil {
+		t, _ := time.Parse(time.DateTime, m[1])
+		return prefix{rest: m[2], time: t}, true
+	}
 	if !ok {
 		return goLog(text)
 	}
@@ -188,6 +192,9 @@ func timed(text string) (prefix, bool) {
 	}
 	return prefix{rest: rest, time: t}, true
 }
+
+// barred is the clock that CI jobs put before each line, with a bar behind it.
+var barred = regexp.MustCompile(`^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?:[.,]\d{1,9})? +\| ?(.*)$`)
 
 var levels = map[string]bool{"debug": true, "info": true, "warn": true, "warning": true, "error": true, "dpanic": true, "panic": true, "fatal": true}
 

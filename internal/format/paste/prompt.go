@@ -23,6 +23,7 @@ var prompts = []*regexp.Regexp{
 	regexp.MustCompile(`^\((?:gdb|pprof|dlv|lldb)\)\s+(?P<cmd>\S.*)$`),
 	regexp.MustCompile(`^PS [A-Z]:\\[^>]*>\s*(?P<cmd>\S.*)$`),
 	regexp.MustCompile(`^[A-Z]:\\[^>]*>\s*(?P<cmd>\S.*)$`),
+	regexp.MustCompile(`^\[\d\d:\d\d(?::\d\d)?\] ?[$#%] (?P<cmd>[\w./].*)$`),
 	regexp.MustCompile(`^==> (?P<cmd>/?[^ ]+) <==$`), // tail and head of several files
 }
 

@@ -25,6 +25,9 @@ func Views(lines []Line) (out [][]Line) {
 	if v := unquoted(lines); v != nil {
 		out = append(out, v)
 	}
+	if v := unremarked(lines); v != nil {
+		out = append(out, v)
+	}
 	for _, loose := range []int{0, 3} {
 		if v := unwrapped(lines, loose); v != nil {
 			out = append(out, v)
