@@ -8,6 +8,7 @@
 //	facts.go          facts for rules over several parts; how a reading is gathered
 //	numbers.go        durations and numbers, read and printed
 //	tidbslow.go       TiDB's slow log
+//	tidbexpensive.go  TiDB's statements that still run; TiKV's timestamps that lag; CockroachDB's log
 //	tidbplan.go       TiDB's plans: their rows and times
 //	tidbinfo.go       execution info of a plan, pasted without its row
 //	tidbplan_read.go  what a plan says: client's clock against server's first
@@ -19,6 +20,7 @@
 //	redislog.go       Redis' log; mysqladmin's line
 //	postgres.go       PostgreSQL's log
 //	pgstate.go        pg_stat_activity and PostgreSQL's plans
+//	flatplan.go       plans whose indentation was lost
 //	mysqlplan.go      MySQL's plans as a tree
 //	innodb.go         InnoDB's status
 //	mysql.go          MySQL's processlist and slow log
@@ -33,8 +35,10 @@
 //	cassandra.go      nodetool's reports
 //	summaries.go      pt-query-digest, mysqldumpslow, pools of threads
 //	cachestats.go     what Redis, memcached, HAProxy, Envoy and nginx count of themselves
+//	mongostat.go      mongostat
 //	mongostate.go     MongoDB's serverStatus and currentOp
 //	hikari.go         HikariCP's log of a pool
 //	rabbitmq.go       RabbitMQ's alarms
+//	proxyerrors.go    what nginx and HAProxy say of servers behind them
 //	accesslog.go      logs of HAProxy and nginx with times
 package database

@@ -16,7 +16,7 @@ import (
 // log. MySQL 5.5 to 8.4 and MariaDB 5.5 to 11.
 var innodb = &attach.Kind{
 	Name:  "InnoDB status",
-	Hints: []string{"INNODB MONITOR OUTPUT", "Type: InnoDB", "has waited at", "SEMAPHORES", "=====", "---TRANSACTION", "*****", "BACKGROUND THREAD", "OS WAIT ARRAY", "LATEST DETECTED", "-----", "long semaphore wait", "InnoDB"},
+	Hints: []string{"INNODB MONITOR OUTPUT", "Type: InnoDB", "has waited at", "SEMAPHORES", "=====", "---TRANSACTION", "*****", "BACKGROUND THREAD", "OS WAIT ARRAY", "LATEST DETECTED", "-----", "long semaphore wait", "InnoDB", "(1) TRANSACTION"},
 	Claim: claimInnoDB,
 	Read:  readInnoDB,
 }
@@ -34,7 +34,7 @@ var (
 	pendLog    = regexp.MustCompile(`^(\d+) pending log (?:flushes|writes)`)
 	histLen    = regexp.MustCompile(`^History list length (\d+)`)
 	innoSect   = regexp.MustCompile(`^(BACKGROUND THREAD|SEMAPHORES|TRANSACTIONS|FILE I/O|INSERT BUFFER AND ADAPTIVE HASH INDEX|LOG|BUFFER POOL AND MEMORY|ROW OPERATIONS|LATEST DETECTED DEADLOCK|LATEST FOREIGN KEY ERROR|INDIVIDUAL BUFFER POOL INFO|END OF INNODB MONITOR OUTPUT)$`)
-	innoStart  = regexp.MustCompile(`InnoDB: (?:Error: |\[FATAL\] )?[sS]emaphore wait has lasted|INNODB MONITOR OUTPUT|^\s*Type: InnoDB|--Thread \d+ has waited at|^---TRANSACTION \w+, |OS WAIT ARRAY INFO|InnoDB: (Warning: )?[aA] long semaphore wait|^\s*InnoDB\s+\|`)
+	innoStart  = regexp.MustCompile(`InnoDB: (?:Error: |\[FATAL\] )?[sS]emaphore wait has lasted|INNODB MONITOR OUTPUT|^\s*Type: InnoDB|--Thread \d+ has waited at|^---TRANSACTION \w+, |OS WAIT ARRAY INFO|InnoDB: (Warning: )?[aA] long semaphore wait|^\s*InnoDB\s+\||^(?:.*\[Note\] (?:\[MY-\d+\] )?(?:\[InnoDB\] |InnoDB: ?))?\*\*\* \(1\) TRANSACTION:$`)
 	innoRow    = regexp.MustCompile(`^\*+ \d+\. row \*+$`)
 )
 
@@ -84,7 +84,7 @@ func claimInnoDB(lines []paste.Line) int {
 // innoGoes reports whether a line after a blank one can still be InnoDB's.
 func innoGoes(text string) bool {
 	t := strings.TrimSpace(text)
-	return t == "" || strings.HasPrefix(t, "-") || strings.HasPrefix(t, "=") || strings.HasPrefix(t, "*** (") || innoStart.MatchString(text) || innoSect.MatchString(t) ||
+	return t == "" || strings.Contains(t, "InnoDB: ***") || deadRow.MatchString(t) || strings.HasPrefix(t, "-") || strings.HasPrefix(t, "=") || strings.HasPrefix(t, "*** (") || innoStart.MatchString(text) || innoSect.MatchString(t) ||
 		strings.Contains(t, "RECORD LOCKS") || strings.HasPrefix(t, "Record lock") || strings.HasPrefix(t, "0 lock struct") || strings.Contains(t, "lock struct(s)") ||
 		strings.HasPrefix(t, "TABLE LOCK") || strings.HasPrefix(t, "TRANSACTION ") || strings.HasPrefix(t, "Hash table") || strings.HasPrefix(t, "Mutex spin") || strings.HasPrefix(t, "RW-") || strings.HasPrefix(t, "Spin rounds")
 }
@@ -105,6 +105,9 @@ type innoState struct {
 	table             string
 	pendLog, pendPool float64
 	history           float64
+	dead              []string // transactions of a deadlock
+	deadOn            string   // the index and table of its first lock
+	victim            string
 	active            int
 	longestActive     float64
 	deadlock          bool
@@ -151,7 +154,9 @@ func readInnoDB(p *attach.Part) attach.Reading {
 	if s.active > 0 {
 		r.figure(fmt.Sprintf("%s active, the longest for %.0f s", attach.Plural(s.active, "transaction"), s.longestActive))
 	}
-	if s.deadlock {
+	if len(s.dead) > 0 && !s.status(p) {
+		s.deadEnd(r)
+	} else if s.deadlock {
 		r.figure("it keeps the latest deadlock of transactions, whenever that was: InnoDB ended one of them")
 	}
 	r.Not = cmp.Or(r.Not, "One glance; counters in it are since the start, its averages of the last seconds.")
@@ -162,6 +167,51 @@ func readInnoDB(p *attach.Part) attach.Reading {
 		r.Means = "Nothing in InnoDB waits for another at this instant."
 	}
 	return r.done(attach.Healthy)
+}
+
+var (
+	deadRow   = regexp.MustCompile(`^\d+: len \d+; hex |^n_fields \d+`)
+	deadTrx   = regexp.MustCompile(`^TRANSACTION (\w+), ACTIVE (\d+) sec`)
+	deadIndex = regexp.MustCompile("RECORD LOCKS .* index `?(\\w+)`? of table `?(\\w+)`?\\.`?(\\w+)`?")
+	deadOver  = regexp.MustCompile(`WE ROLL BACK TRANSACTION \((\d+)\)`)
+)
+
+// deadLine reads a line of the report of a deadlock.
+func (s *innoState) deadLine(t string) {
+	if m := deadTrx.FindStringSubmatch(t); m != nil && len(s.dead) < 2 {
+		s.dead = append(s.dead, m[1]+" (active for "+m[2]+" s)")
+	}
+	if m := deadIndex.FindStringSubmatch(t); m != nil && s.deadOn == "" {
+		s.deadOn = fmt.Sprintf("index %s of %s.%s", m[1], m[2], m[3])
+	}
+	if m := deadOver.FindStringSubmatch(t); m != nil {
+		s.victim = m[1]
+	}
+}
+
+// status reports whether the part is the whole status, which keeps a deadlock for ever.
+func (s *innoState) status(p *attach.Part) bool {
+	for _, l := range p.Lines {
+		t := strings.TrimSpace(l.Text)
+		if strings.Contains(t, "INNODB MONITOR OUTPUT") || innoSect.MatchString(t) {
+			return true
+		}
+	}
+	return false
+}
+
+// deadEnd says what a report of a deadlock in the log means.
+func (s *innoState) deadEnd(r *result) {
+	line := "deadlock of transactions " + strings.Join(s.dead, " and ")
+	if s.deadOn != "" {
+		line += ", on " + s.deadOn
+	}
+	if s.victim != "" {
+		line += "; (" + s.victim + ") was rolled back"
+	}
+	r.figure(line)
+	r.outside("locks in the database's own tables, taken in opposite orders", line, 0)
+	r.Not = "That it slowed others down: InnoDB ends a deadlock at once, and the one that was rolled back has to start again."
 }
 
 func transactionsWait(n int) string {
@@ -221,6 +271,7 @@ func (s *innoState) line(text string, at *semaphore) *semaphore {
 	if m := histLen.FindStringSubmatch(t); m != nil {
 		s.history, _ = number(m[1])
 	}
+	s.deadLine(t)
 	s.deadlock = s.deadlock || strings.HasPrefix(t, "LATEST DETECTED DEADLOCK")
 	return at
 }

@@ -14,7 +14,7 @@ import (
 // processlist reads SHOW PROCESSLIST of MySQL and MariaDB, as a table or with \G: one glance.
 var processlist = &attach.Kind{
 	Name:  "MySQL processlist",
-	Hints: []string{"Command", "+--", "*****"},
+	Hints: []string{"Command", "+--", "*****", "| Query ", "| Sleep ", "| Daemon "},
 	Claim: claimProcesslist,
 	Read:  readProcesslist,
 }
@@ -50,10 +50,14 @@ func claimProcesslist(lines []paste.Line) int {
 	if planRule.MatchString(lines[0].Text) && len(lines) > 1 {
 		i = 1
 	}
-	if !procHead.MatchString(lines[i].Text) {
+	n, rows := i+1, 0
+	switch {
+	case procHead.MatchString(lines[i].Text):
+	case procRow(lines[i].Text): // the names were cut off
+		n = i
+	default:
 		return 0
 	}
-	n, rows := i+1, 0
 	for ; n < len(lines); n++ {
 		t := strings.TrimSpace(lines[n].Text)
 		if lines[n].Command != "" || t == "" && (n+1 >= len(lines) || !strings.HasPrefix(lines[n+1].Text, "|")) {
@@ -68,6 +72,28 @@ func claimProcesslist(lines []paste.Line) int {
 		rows++
 	}
 	return infoDone(n, rows)
+}
+
+// procNames are the columns of the processlist, for rows whose names were cut off.
+var procNames = []string{"Id", "User", "Host", "db", "Command", "Time", "State", "Info"}
+
+// procCommands are what stands in the column Command.
+var procCommands = []string{"Query", "Sleep", "Daemon", "Connect", "Execute", "Binlog Dump", "Binlog Dump GTID", "Prepare", "Killed", "Init DB", "Quit", "Statistics", "Ping", "Field List"}
+
+// procRow reports whether a line is a row of the processlist, by what its cells are.
+func procRow(text string) bool {
+	t := strings.TrimSpace(text)
+	if !strings.HasPrefix(t, "|") {
+		return false
+	}
+	cells := strings.Split(strings.Trim(t, "|"), "|")
+	if len(cells) < len(procNames) {
+		return false
+	}
+	for i := range cells {
+		cells[i] = strings.TrimSpace(cells[i])
+	}
+	return allDigits(cells[0]) && slices.Contains(procCommands, cells[4]) && allDigits(cells[5])
 }
 
 // connection is a row of the processlist.
@@ -110,6 +136,9 @@ func parseProcesslist(lines []paste.Line) (list []connection) {
 			head = cells
 			continue
 		}
+		if head == nil && procRow(l.Text) {
+			head = procNames
+		}
 		cell := func(name string) string {
 			if i := slices.Index(head, name); i >= 0 && i < len(cells) {
 				return cells[i]
@@ -128,6 +157,9 @@ func parseProcesslist(lines []paste.Line) (list []connection) {
 
 // background are commands of threads that serve no client.
 var background = []string{"Sleep", "Daemon", "Binlog Dump", "Binlog Dump GTID", "Connect", "Slave_IO", "Slave_SQL", "Slave_worker"}
+
+// longCommit is a commit, in s, that no group commit explains.
+const longCommit = 5
 
 func readProcesslist(p *attach.Part) attach.Reading {
 	r := &result{}
@@ -169,6 +201,11 @@ func readProcesslist(p *attach.Part) attach.Reading {
 		line := fmt.Sprintf("%d of %d wait for locks of tables or metadata", locked, busy)
 		r.figure(line)
 		r.outside("a lock in the database's own tables, which another session holds", line, ratio(float64(locked), float64(busy)))
+		if strings.Contains(strings.ToLower(longest.state), "commit") && longest.s >= longCommit {
+			commit := fmt.Sprintf("one session commits for %s, and may be what the others wait for", dur(longest.s))
+			r.figure(commit)
+			r.candidate("disk-wait", commit)
+		}
 		r.next("mysql -e 'SELECT * FROM performance_schema.metadata_locks' -e 'SELECT * FROM sys.schema_table_lock_waits'", "name who holds it")
 	case commits > 2 && 2*commits >= busy:
 		line := fmt.Sprintf("%d of %d commit at this instant", commits, busy)

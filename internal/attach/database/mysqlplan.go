@@ -16,12 +16,18 @@ var mysqlPlan = &attach.Kind{
 	Hints: []string{"-> "},
 	Claim: claimMySQLPlan,
 	Read: func(p *attach.Part) attach.Reading {
-		return readPlanOf("MySQL", parseMySQLPlan(p.Lines), p)
+		nodes := parseMySQLPlan(p.Lines)
+		lost := deepen(nodes)
+		r := readPlanOf("MySQL", nodes, p)
+		if lost {
+			r.Not = lostIndentation
+		}
+		return r
 	},
 }
 
 var (
-	mysqlBranch = regexp.MustCompile(`^[\s|]*(?:EXPLAIN: )?(-> )(\S.*?)\s*(?:\(cost=([\d.e+]+)(?:\.\.[\d.e+]+)? rows=([\d.e+]+)\))?\s*(?:\(actual time=([\d.e+]+)\.\.([\d.e+]+) rows=([\d.e+]+) loops=([\d.e+]+)\)|\(never executed\))?\s*\|?\s*$`)
+	mysqlBranch = regexp.MustCompile(`^[\s|]*(?:[*•] +)?(?:EXPLAIN: )?(-> )(\S.*?)\s*(?:\(cost=([\d.e+]+)(?:\.\.[\d.e+]+)? rows=([\d.e+]+)\))?\s*(?:\(actual time=([\d.e+]+)\.\.([\d.e+]+) rows=([\d.e+]+) loops=([\d.e+]+)\)|\(never executed\))?\s*\|?\s*$`)
 	mysqlCost   = regexp.MustCompile(`\(cost=[\d.e+]+ rows=[\d.e+]+\)`)
 	mysqlActual = regexp.MustCompile(`\(actual time=[\d.e+]+\.\.[\d.e+]+ rows=[\d.e+]+ loops=[\d.e+]+\)|\(never executed\)`)
 	mysqlOps    = regexp.MustCompile(`-> (?:Nested loop|Inner hash join|Left hash join|Hash|Table scan on|Index (?:scan|lookup|range scan)|Covering index|Single-row|Filter:|Sort(?::| row)|Limit:|Aggregate|Group|Materialize|Stream results|Select #|Append|Constant row|Zero rows|Rows fetched|Temporary table|Union|Fill information schema|Remove duplicate|Window|Batched|Intersect|Insert into|Update |Delete from|Multi-range|Index skip|Common table|Weedout|Alternative)`)

@@ -209,8 +209,24 @@ func commonest(n map[string]int) string {
 	return fmt.Sprintf("%s (%d)", best, most)
 }
 
+// pgFlat is a detail of a node of which the indentation was lost.
+var pgFlat = regexp.MustCompile(`^(?:Buffers|Sort Key|Sort Method|Filter|Rows Removed by \w+(?: \w+)*|Hash Cond|Index Cond|Join Filter|Merge Cond|Recheck Cond|Heap (?:Blocks|Fetches)|Workers (?:Planned|Launched)|Buckets|I/O Timings|Group Key|Output): `)
+
+// isPGNode reports whether a line is a node. Costs without a width, and names with a colon, are
+// MySQL's.
+func isPGNode(text string) bool {
+	if !pgIsNode.MatchString(text) {
+		return false
+	}
+	if strings.Contains(text, "(cost=") {
+		return strings.Contains(text, " width=")
+	}
+	name, _, _ := strings.Cut(text, "(actual")
+	return !strings.Contains(name, ": ")
+}
+
 func claimPGPlan(lines []paste.Line) int {
-	if !pgIsNode.MatchString(lines[0].Text) && strings.TrimSpace(lines[0].Text) != "QUERY PLAN" {
+	if !isPGNode(lines[0].Text) && strings.TrimSpace(lines[0].Text) != "QUERY PLAN" {
 		return 0
 	}
 	n, nodes := 0, 0
@@ -218,10 +234,10 @@ func claimPGPlan(lines []paste.Line) int {
 		switch {
 		case i > 0 && l.Command != "":
 			return infoDone(n, nodes)
-		case pgIsNode.MatchString(l.Text):
+		case isPGNode(l.Text):
 			nodes++
 			n = i + 1
-		case pgDetail.MatchString(l.Text), strings.HasPrefix(strings.TrimSpace(l.Text), "|"), nodes > 0 && strings.HasPrefix(l.Text, "    "):
+		case pgDetail.MatchString(l.Text), nodes > 0 && pgFlat.MatchString(l.Text), strings.HasPrefix(strings.TrimSpace(l.Text), "|"), nodes > 0 && strings.HasPrefix(l.Text, "    "):
 			n = i + 1
 			if pgRows.MatchString(strings.TrimSpace(l.Text)) && nodes > 0 {
 				return n
@@ -361,7 +377,13 @@ func lacks(name string, children int) bool {
 }
 
 func readPGPlan(p *attach.Part) attach.Reading {
-	return readPlanOf("PostgreSQL", parsePGPlan(p.Lines), p)
+	nodes := parsePGPlan(p.Lines)
+	lost := planFlat(p.Lines) && deepen(nodes)
+	r := readPlanOf("PostgreSQL", nodes, p)
+	if lost {
+		r.Not = lostIndentation
+	}
+	return r
 }
 
 // readPlanOf says where a plan's time is, of PostgreSQL and of MySQL alike.

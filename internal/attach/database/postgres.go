@@ -104,6 +104,9 @@ func readPGLog(p *attach.Part) attach.Reading {
 		e.locks(r)
 	}
 	e.checkpoints(r)
+	if e.often > 0 && len(e.sync) == 0 {
+		r.figure("checkpoints too frequent: " + times(e.often))
+	}
 	if len(e.durations) > 0 {
 		r.figure(fmt.Sprintf("%s above the log's threshold: median %s, at most %s", attach.Plural(len(e.durations), "statement"), dur(attach.Median(e.durations)), dur(slices.Max(e.durations))))
 		r.fact(FactStatement, attach.Median(e.durations)*1e3, "")
@@ -137,6 +140,12 @@ func readPGLog(p *attach.Part) attach.Reading {
 		return r.done(attach.CannotTell)
 	}
 	r.Means = "The log complains about no lock, no slow statement and no long fsync."
+	if e.often > 0 {
+		r.Means = "The log of changes fills max_wal_size so fast that checkpoints come one after another: each writes all changed pages."
+		r.Not = "That anybody waited for the disk: how long the fsyncs took is in the lines of completed checkpoints."
+		r.next("psql -c 'SHOW max_wal_size'; psql -c 'SELECT * FROM pg_stat_bgwriter'", "how many checkpoints the size caused, and how many the time")
+		return r.done(attach.CannotTell)
+	}
 	r.Not = "It has lock waits only with log_lock_waits, and statements only above log_min_duration_statement."
 	return r.done(attach.Healthy)
 }

@@ -40,7 +40,7 @@ var (
 	bareWord   = regexp.MustCompile(`^[A-Za-z][A-Za-z.]{1,20}$`)
 	infoLine   = regexp.MustCompile(`^([a-z][A-Za-z0-9_|.-]*):(\S.*)?$`)
 	infoHead   = regexp.MustCompile(`^# (Server|Clients|Memory|Persistence|Stats|Replication|CPU|Modules|Commandstats|Errorstats|Latencystats|Cluster|Keyspace)$`)
-	infoOwn    = regexp.MustCompile(`^(redis_version|redis_mode|valkey_version|used_memory_human|used_memory_rss|mem_fragmentation_ratio|aof_delayed_fsync|latest_fork_usec|instantaneous_ops_per_sec|cmdstat_\w+|latency_percentiles_usec_\w+|rdb_last_bgsave_status|aof_enabled|blocked_clients|mem_clients_normal|total_commands_processed|keyspace_hits|tcp_port|maxmemory_policy|master_replid|used_cpu_sys|connected_clients):`)
+	infoOwn    = regexp.MustCompile(`^(redis_version|redis_mode|valkey_version|used_memory_human|used_memory_rss|mem_fragmentation_ratio|aof_delayed_fsync|latest_fork_usec|instantaneous_ops_per_sec|cmdstat_\w+|latency_percentiles_usec_\w+|rdb_last_bgsave_status|aof_enabled|blocked_clients|mem_clients_normal|total_commands_processed|keyspace_hits|tcp_port|maxmemory_policy|master_replid|used_cpu_sys|connected_clients|master_link_status|master_last_io_seconds_ago|latest_fork_usec|instantaneous_output_kbps):`)
 )
 
 // slowNote is what somebody wrote behind a field.
@@ -270,11 +270,14 @@ func infoDone(n, own int) int {
 
 var percentiles = regexp.MustCompile(`p50=([\d.]+),p99=([\d.]+)`)
 
+// infoNote is what somebody wrote behind a value.
+var infoNote = regexp.MustCompile(`\s+#.*$`)
+
 func readRedisInfo(p *attach.Part) attach.Reading {
 	f := map[string]string{}
 	for _, l := range p.Lines {
 		if m := infoLine.FindStringSubmatch(l.Text); m != nil {
-			f[m[1]] = m[2]
+			f[m[1]] = infoNote.ReplaceAllString(m[2], "")
 		}
 	}
 	num := func(name string) float64 { v, _ := number(f[name]); return v }
@@ -296,6 +299,9 @@ func readRedisInfo(p *attach.Part) attach.Reading {
 	if v := num("latest_fork_usec"); v >= 50000 {
 		r.figure(fmt.Sprintf("the last fork took %s: Redis answered nobody meanwhile", dur(v/1e6)))
 		r.candidate("syscall-stall", "latest_fork_usec "+f["latest_fork_usec"])
+	}
+	if v := num("latest_fork_usec"); v >= 1000 && v < 50000 {
+		r.figure(fmt.Sprintf("the last fork took %s", dur(v/1e6)))
 	}
 	if v := num("aof_delayed_fsync"); v > 0 {
 		r.figure(fmt.Sprintf("aof_delayed_fsync %s since the start: writes waited for the disk at times that it does not name", f["aof_delayed_fsync"]))

@@ -14,7 +14,7 @@ var sqlViews = []sqlView{
 	{"lock waits of a database", []string{"waiting_pid blocking_pid", "blocked_pid blocking_pid", "pid pg_blocking_pids", "waiting_trx_id blocking_trx_id", "requesting_trx_id blocking_trx_id", "requesting_engine_transaction_id blocking_engine_transaction_id",
 		"blocked_pid blocking_statement", "key trx_id current_holding_trx_id"}, readBlocked},
 	{"innodb_trx", []string{"trx_id trx_state trx_started"}, readTrx},
-	{"locks of performance_schema", []string{"object_type lock_type lock_status", "engine lock_mode lock_status"}, readPSLocks},
+	{"locks of performance_schema", []string{"object_type lock_type lock_status", "engine lock_mode lock_status", "engine_transaction_id lock_status", "lock_mode lock_status lock_data"}, readPSLocks},
 	{"performance_schema statements", []string{"digest_text count_star sum_timer_wait", "digest_text count_star avg_timer_wait", "digest_text sum_timer_wait"}, readStatements(1e-12, "digest_text", "count_star", "sum_timer_wait", "max_timer_wait")},
 	{"TiDB statements summary", []string{"digest_text exec_count avg_latency", "digest_text avg_latency", "digest_text sum_latency"}, readStatements(1e-9, "digest_text", "exec_count", "sum_latency", "max_latency")},
 	{"sys.statement_analysis", []string{"query exec_count total_latency", "query exec_count avg_latency"}, readStatements(0, "query", "exec_count", "total_latency", "max_latency")},
@@ -123,6 +123,26 @@ func readTrx(r *result, t *sqlTable) {
 	r.next("SELECT * FROM sys.innodb_lock_waits", "names who blocks whom")
 }
 
+// lockHolder says who waits for a record that another transaction was granted; "": the table does
+// not show that.
+func lockHolder(t *sqlTable) string {
+	place := func(row map[string]string) string {
+		return row["object_name"] + " " + row["index_name"] + " " + row["lock_data"]
+	}
+	trx := func(row map[string]string) string { return valueOf(row, "engine_transaction_id", "thread_id") }
+	for _, w := range t.rows {
+		if w["lock_status"] != "WAITING" || w["lock_data"] == "" || trx(w) == "" {
+			continue
+		}
+		for _, h := range t.rows {
+			if h["lock_status"] == "GRANTED" && place(h) == place(w) && trx(h) != trx(w) && trx(h) != "" {
+				return fmt.Sprintf("transaction %s waits for a record of %s (index %s) that transaction %s has", trx(w), w["object_name"], w["index_name"], trx(h))
+			}
+		}
+	}
+	return ""
+}
+
 func readPSLocks(r *result, t *sqlTable) {
 	waits := 0
 	for _, row := range t.rows {
@@ -133,6 +153,9 @@ func readPSLocks(r *result, t *sqlTable) {
 	r.Glance = true
 	line := fmt.Sprintf("%d of %d locks are waited for", waits, len(t.rows))
 	r.figure(line)
+	if held := lockHolder(t); held != "" {
+		r.figure(held)
+	}
 	r.Means = "No lock is waited for at this instant."
 	if waits > 0 {
 		r.Means = ""

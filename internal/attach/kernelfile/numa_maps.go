@@ -25,6 +25,9 @@ func readNUMAMaps(p *attach.Part) attach.Reading {
 	var total float64
 	for _, l := range p.Lines {
 		f := strings.Fields(l.Text)
+		if len(f) < 2 { // a blank line inside
+			continue
+		}
 		policy, _, _ := strings.Cut(f[1], ":")
 		policies[policy]++
 		page, pages := 4096.0, map[int]float64{}

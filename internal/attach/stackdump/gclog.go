@@ -17,8 +17,8 @@ import (
 // +PrintGCDetails before it, and Cassandra's lines of the same.
 var gcLog = &attach.Kind{
 	Name:      "JVM GC log",
-	Hints:     []string{"][gc", "[gc", "[GC", "[Full GC", "GC(", "[Times: ", "GCInspector", "[Parallel Time:", "[Eden: ", "[CMS-"},
-	Marks:     []string{"] GC(", "[GC (", "[GC pause", "[Full GC", "GCInspector", "[CMS-con"},
+	Hints:     []string{"][gc", "[gc", "[GC", "[Full GC", "GC(", "[Times: ", "GCInspector", "[Parallel Time:", "[Eden: ", "[CMS-", "[Pause ", " us"},
+	Marks:     []string{"] GC(", "[GC (", "[GC pause", "[Full GC", "GCInspector", "[CMS-con", "[Pause "},
 	Scattered: true,
 	Claim: func(lines []paste.Line) int {
 		n := 0
@@ -37,7 +37,13 @@ var (
 	gcPause = regexp.MustCompile(`\bGC\(\d+\) (Pause [\w -]+?|Garbage Collection|(?:Minor|Major) Collection)(?: \([^()]*\))*(?: (\d+)([KMG])(?:\(\d+%\))?->(\d+)([KMG])\((?:(\d+)([KMG])|\d+%)\))?(?: ([\d.,]+)(ms|s))?$`)
 	gcStall = regexp.MustCompile(`Allocation Stall \((.*)\) ([\d.,]+)ms`)
 	// "[GC (Allocation Failure) 629120K->69888K(629120K), 0.0585007 secs]"
-	gcOld     = regexp.MustCompile(`\[(GC|Full GC)\b.*, ([\d.,]+) secs\]`)
+	gcOld = regexp.MustCompile(`\[(GC|Full GC)(?:\b|\d).*, ([\d.,]+) secs\]`)
+	// "[Pause Full 1589M->1002M(1690M), 4077.274 ms]": Shenandoah before JDK 9
+	gcShen = regexp.MustCompile(`\[(Pause [A-Z][\w ()]*?)(?: (\d+)([KMG])->(\d+)([KMG])\((\d+)([KMG])\))?, ([\d.,]+) ms\]`)
+	// "Pause Full GC (G)               4085272 us": its table at the end
+	gcShenSum = regexp.MustCompile(`^(?:Pause|Concurrent) [A-Z][\w ().-]* \d+ us(?:,|$)|^[A-Z][\w :<>-]* +\d+ us(?:,|$)`)
+	// "[Eden: ... Survivors: ... Heap: 3816.0M(4096.0M)->3734.5M(4096.0M)]"
+	gcG1Heap  = regexp.MustCompile(`\bHeap: [\d.,]+[BKMG]\([\d.,]+[BKMG]\)->([\d.,]+)([BKMG])\(([\d.,]+)([BKMG])\)`)
 	gcHeap    = regexp.MustCompile(`(\d+)([KMG])->(\d+)([KMG])\((\d+)([KMG])\)`)
 	gcOldMore = regexp.MustCompile(`^(?:(?:\d{4}-\S+: )?[\d.,]+: )?\[(?:GC|Full GC|CMS|ParNew|Times|YG occupancy|Parallel Time|Code Root|Clear CT|Other|Eden|GC Worker|Ext Root|Update RS|Scan RS|Object Copy|Termination|Processed Buffers|Choose CSet|Ref |Redirty|Humongous|Free CSet|Evacuation|Rescan|weak refs|scrub|Unloading|class unloading)\b.*`)
 	gcTimes   = regexp.MustCompile(`\[Times: user=([\d.,]*\d) sys=([\d.,]*\d),? real=([\d.,]*\d) secs\]`)
@@ -52,6 +58,15 @@ func isGCLine(text string, inside bool) bool {
 	if text == "" || len(text) > 4096 {
 		return false
 	}
+	if strings.Contains(text, "[Pause ") && (gcShen.MatchString(text) || strings.HasSuffix(text, ", start]")) {
+		return true
+	}
+	if strings.HasSuffix(text, " us") || strings.Contains(text, " us, ") {
+		return gcShenSum.MatchString(text) && (inside || strings.HasPrefix(text, "Pause ") || strings.HasPrefix(text, "Concurrent "))
+	}
+	if inside && (strings.HasPrefix(text, "Good progress for ") || strings.HasPrefix(text, "Using ") && strings.Contains(text, " workers for ")) {
+		return true
+	}
 	if gcTag.MatchString(text) || gcNumber.MatchString(text) || gcOld.MatchString(text) || gcCass.MatchString(text) || strings.Contains(text, "[CMS-concurrent-") {
 		return true
 	}
@@ -63,6 +78,7 @@ type collections struct {
 	pauses      []float64
 	stalls      []float64 // of threads that had to wait for ZGC or Shenandoah
 	full        int
+	noRoom      int // objects found no room to be moved to
 	most        float64
 	longest     string  // what that one was
 	after, heap float64 // of the last one
@@ -150,7 +166,19 @@ func (c *collections) line(text string) {
 		if m[4] != "" && m[6] != "" {
 			c.after, c.heap = kmg(m[4], m[5]), kmg(m[6], m[7])
 		}
+	} else if m := gcShen.FindStringSubmatch(text); m != nil {
+		if v, ok := decimal(m[8]); ok {
+			c.pause(v/1e3, m[1], strings.Contains(m[1], "Full"))
+		}
+		if m[4] != "" {
+			c.after, c.heap = kmg(m[4], m[5]), kmg(m[6], m[7])
+		}
+	} else if m := gcG1Heap.FindStringSubmatch(text); m != nil {
+		c.after, c.heap = kmg(m[1], m[2]), kmg(m[3], m[4])
 	} else if m := gcOld.FindStringSubmatch(text); m != nil {
+		if strings.Contains(m[0], "(to-space exhausted)") {
+			c.noRoom++
+		}
 		if v, ok := decimal(m[2]); ok {
 			c.pause(v, m[1], m[1] == "Full GC")
 		}
@@ -183,6 +211,8 @@ func (c *collections) pause(s float64, what string, full bool) {
 func kmg(n, unit string) float64 {
 	v, _ := decimal(n)
 	switch unit {
+	case "B":
+		return v
 	case "G":
 		v *= 1 << 10
 		fallthrough
@@ -222,6 +252,9 @@ func readGCLog(p *attach.Part) attach.Reading {
 	}
 	if c.full > 0 {
 		r.Figures = append(r.Figures, fmt.Sprintf("%d of %d collected the whole heap", c.full, len(c.pauses)))
+	}
+	if c.noRoom > 0 {
+		r.Figures = append(r.Figures, fmt.Sprintf("%d of %d ran out of room to move objects to (to-space exhausted)", c.noRoom, len(c.pauses)))
 	}
 	if len(c.stalls) > 0 {
 		r.Figures = append(r.Figures, fmt.Sprintf("%s of threads that waited for memory, longest %s", attach.Plural(len(c.stalls), "stall"), span(slices.Max(c.stalls))))

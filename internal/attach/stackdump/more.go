@@ -68,7 +68,24 @@ var oneTrace = &attach.Kind{
 	Claim:   claimOneTrace,
 }
 
+// hsErr is the head of what a JVM writes when it crashes.
+var hsErr = &attach.Kind{
+	Name:    "crash of a JVM (hs_err)",
+	Hints:   []string{"# A fatal error has been detected by the Java Runtime"},
+	Refused: "A JVM wrote this when it crashed: an end, and nothing about time. For a slow one: jcmd PID Thread.print -l.",
+	Claim: func(lines []paste.Line) int {
+		if !strings.HasPrefix(strings.TrimSpace(lines[0].Text), "# A fatal error has been detected by the Java Runtime") {
+			return 0
+		}
+		return attach.ClaimWhile(lines, func(_ int, text string) bool {
+			t := strings.TrimSpace(text)
+			return strings.HasPrefix(t, "#") || strings.HasPrefix(t, "---------------") || hsErrLine.MatchString(t)
+		})
+	},
+}
+
 var (
+	hsErrLine   = regexp.MustCompile(`^(?:Command Line|Host|Time|Current thread|Stack: \[|Native frames|siginfo|Registers|Top of Stack|Instructions|Java frames|V  \[|C  \[|J \d+|j  |v  ~)`)
 	crashTask   = regexp.MustCompile(`^PID: (\d+)\s+TASK: [0-9a-f]+\s+CPU: \d+\s+COMMAND: "(.*)"`)
 	crashFrame  = regexp.MustCompile(`^ ?#\d+ \[[0-9a-f]{8,}\] ([\w.]+) at [0-9a-f]+`)
 	crashRegs   = regexp.MustCompile(`^\s+(RIP|RSP|RAX|RDX|RBP|R8|R10|R11|R13|R12|ORIG_RAX|RBX|RCX|RSI|RDI|R14|R9|R15|CS|\[exception RIP)|^--- <|^ +bt: |^\(active\)`)

@@ -81,6 +81,7 @@ func (s *stops) line(text string) {
 const (
 	longStop    = 0.1
 	muchStopped = 0.05
+	enoughStops = 2 // for a share of time
 )
 
 func readSafepoint(p *attach.Part) attach.Reading {
@@ -105,7 +106,7 @@ func readSafepoint(p *attach.Part) attach.Reading {
 		r.Figures = append(r.Figures, fmt.Sprintf("of it until all threads had stopped: %s in all, longest %s", span(reach), span(slices.Max(s.reach))))
 	}
 	stopped := 0.0
-	if s.between > 0 {
+	if s.between > 0 && len(s.took) >= enoughStops {
 		stopped = total / (total + s.between)
 		r.Figures = append(r.Figures, fmt.Sprintf("stopped for %.1f %% of the time between the first line and the last", 100*stopped))
 	}
@@ -121,7 +122,7 @@ func readSafepoint(p *attach.Part) attach.Reading {
 		r.Means = "All threads stood still in these stops: what was done in them, mostly garbage collection, took the time."
 		r.Next = append(r.Next, attach.Next{Command: "java -Xlog:gc*,safepoint ...", Why: "says what each stop was for"})
 	}
-	r.Signs = append(r.Signs, attach.Sign{Cause: "stw-pause", Grade: attach.Candidate, Proof: []string{line}})
+	r.Signs = append(r.Signs, attach.Sign{Cause: "jvm-safepoint", Grade: attach.Candidate, Proof: []string{line}})
 	return r
 }
 

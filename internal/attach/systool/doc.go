@@ -40,6 +40,9 @@
 //	netdev.go    ip -s link, ifconfig; tc -s qdisc; ethtool -S
 //	client.go    what clients say: ab, wrk, hey, vegeta; curl's timings, ping
 //	fio.go       fio
+//	zpool.go     zpool iostat
+//	iftop.go     iftop -t
+//	clientgo.go  waits of Kubernetes clients for their own limit
 //	frequency.go turbostat, cpupower
 //	files.go     lsof, iotop
 package systool

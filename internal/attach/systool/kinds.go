@@ -22,7 +22,7 @@ func Kinds() []*attach.Kind {
 		tc,
 		ethtool,
 		busyboxTop,
-		foreignTop, foreignSar,
+		foreignTop, foreignSar, clientGo, zpool, iftop,
 		htop,
 		dstat,
 		atop,

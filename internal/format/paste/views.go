@@ -134,6 +134,9 @@ const (
 	mostWidth  = 400
 )
 
+// startTimed is a line that starts with a time or a date: it is a record of its own.
+var startTimed = regexp.MustCompile(`^\s*\[?\d{2,4}[:/-]\d\d[:/-]\d\d\b`)
+
 // unwrapped joins lines that were broken at a width: where several lines are as long as the
 // longest, each goes on in the next. Blanks at the end of a line were lost, so with loose a line
 // may be so much shorter. nil: no width stands out.
@@ -158,7 +161,7 @@ func unwrapped(lines []Line, loose int) []Line {
 	var out []Line
 	open := false // the last line goes on
 	for _, l := range lines {
-		if n := len(out); open && l.Command == "" && l.Text != "" && n > 0 && out[n-1].Block == l.Block {
+		if n := len(out); open && !startTimed.MatchString(l.Text) && l.Command == "" && l.Text != "" && n > 0 && out[n-1].Block == l.Block {
 			last := &out[n-1].Text
 			*last += strings.Repeat(" ", width-(len(*last)-1)%width-1) + l.Text
 		} else {

@@ -1,0 +1,127 @@
+package database
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// mongostat reads rows of mongostat, a second each: rates, and who waits in a queue.
+var mongostat = &attach.Kind{
+	Name:  "mongostat",
+	Hints: []string{"insert query update delete", "insert  query update delete", "insert  query  update delete", "insert "},
+	Joins: true,
+	Claim: func(lines []paste.Line) int {
+		rows := 0
+		n := attach.ClaimWhile(lines, func(i int, text string) bool {
+			switch {
+			case statHead(text):
+				return true
+			case i > 0 && statRow(strings.Fields(text)):
+				rows++
+				return true
+			}
+			return false
+		})
+		return infoDone(n, rows)
+	},
+	Read: readMongostat,
+}
+
+var (
+	statPair  = regexp.MustCompile(`^\d+\|\d+$`)
+	statShare = regexp.MustCompile(`^(\d+(?:\.\d+)?)%$`)
+)
+
+func statHead(text string) bool {
+	f := strings.Fields(text)
+	return len(f) > 8 && slices.Equal(f[:6], []string{"insert", "query", "update", "delete", "getmore", "command"})
+}
+
+// statRow reports whether cells are a row: six rates, the last of which has a bar.
+func statRow(f []string) bool {
+	if len(f) < 9 || !statPair.MatchString(f[5]) && !allDigits(f[5]) {
+		return false
+	}
+	for _, c := range f[:5] {
+		if !allDigits(strings.TrimLeft(c, "*")) {
+			return false
+		}
+	}
+	return true
+}
+
+// Of WiredTiger's cache, in percent: where threads of requests have to evict pages themselves.
+const (
+	dirtyMuch = 20.0
+	usedMuch  = 95.0
+	statQueue = 5.0 // operations in the queues, the median
+)
+
+func readMongostat(p *attach.Part) attach.Reading {
+	r := &result{}
+	var head []string
+	var ops, queued, dirty, used []float64
+	for _, l := range p.Lines {
+		f := strings.Fields(l.Text)
+		if statHead(l.Text) {
+			head = f
+			continue
+		}
+		if !statRow(f) {
+			continue
+		}
+		sum := 0.0
+		for _, c := range f[:4] {
+			v, _ := number(strings.TrimLeft(c, "*"))
+			sum += v
+		}
+		ops = append(ops, sum)
+		for _, c := range f[6:] {
+			if statPair.MatchString(c) { // readers and writers who wait; the next pair is those at work
+				a, b, _ := strings.Cut(c, "|")
+				x, _ := number(a)
+				y, _ := number(b)
+				queued = append(queued, x+y)
+				break
+			}
+		}
+		for name, list := range map[string]*[]float64{"dirty": &dirty, "used": &used} {
+			if i := slices.Index(head, name); i >= 0 && i < len(f) {
+				if m := statShare.FindStringSubmatch(f[i]); m != nil {
+					v, _ := number(m[1])
+					*list = append(*list, v)
+				}
+			}
+		}
+	}
+	r.Title = "mongostat, " + attach.Plural(len(ops), "sample")
+	r.figure(fmt.Sprintf("%s inserts, queries, updates and deletes a second (median)", count(attach.Median(ops))))
+	wait := 0.0
+	if len(queued) > 0 {
+		wait = attach.Median(queued)
+		r.figure(fmt.Sprintf("in the queues: %s in the median, %s at most", count(wait), count(slices.Max(queued))))
+	}
+	if len(dirty) > 0 && len(used) > 0 {
+		r.figure(fmt.Sprintf("cache: up to %s %% in use, up to %s %% dirty", three(slices.Max(used)), three(slices.Max(dirty))))
+	}
+	r.Not = "How long an operation takes: only rates and lengths of queues are in it."
+	full := len(dirty) > 0 && len(used) > 0 && (attach.Median(dirty) >= dirtyMuch || attach.Median(used) >= usedMuch)
+	switch {
+	case full:
+		r.Means = "The cache is so full that operations have to evict pages themselves before they go on."
+		r.candidate("disk-wait", r.Figures[len(r.Figures)-1])
+		r.next("iostat -x 1 10", "whether the disk keeps up with what is written")
+	case wait >= statQueue:
+		r.Means = "Operations wait in MongoDB's queues; for a lock, a ticket or the disk, the columns do not say."
+		r.next("db.currentOp({waitingForLock: true})", "who waits, and for what")
+		return r.done(attach.CannotTell)
+	default:
+		r.Means = "Nobody waits in MongoDB's queues."
+	}
+	return r.done(attach.Healthy)
+}

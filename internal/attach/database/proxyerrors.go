@@ -1,0 +1,84 @@
+package database
+
+import (
+	"fmt"
+	"regexp"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// proxyErrors is what nginx and HAProxy log of servers behind them that do not answer.
+var proxyErrors = &attach.Kind{
+	Name:      "errors of a proxy",
+	Hints:     []string{"upstream timed out", "upstream server temporarily disabled", "no live upstreams", " is DOWN, reason: ", " is UP, reason: "},
+	Marks:     []string{"upstream timed out", "upstream server temporarily disabled", "no live upstreams", " is DOWN, reason: "},
+	Single:    true,
+	Scattered: true,
+	Claim: func(lines []paste.Line) int {
+		return run(lines, func(text string) bool {
+			return nginxLate.MatchString(text) || nginxOff.MatchString(text) || haproxyDown.MatchString(text)
+		})
+	},
+	Read: readProxyErrors,
+}
+
+var (
+	nginxLate   = regexp.MustCompile(`upstream timed out \(110: [^)]*\) while (connecting to upstream|reading response header from upstream|reading upstream|sending request to upstream|SSL handshaking to upstream)`)
+	nginxOff    = regexp.MustCompile(`upstream server temporarily disabled while|no live upstreams while connecting to upstream`)
+	nginxTo     = regexp.MustCompile(`upstream: "\w+://([^/"]+)`)
+	haproxyDown = regexp.MustCompile(`Server (\S+) is (DOWN|UP), reason: ([^,]+)(?:, code: \d+)?(?:, info: "[^"]*")?, check duration: (\d+)ms\. (\d+) active`)
+)
+
+func readProxyErrors(p *attach.Part) attach.Reading {
+	r := &result{}
+	phases, to := map[string]float64{}, map[string]float64{}
+	late, off := 0, 0
+	var downs []string
+	for _, l := range p.Lines {
+		if m := nginxLate.FindStringSubmatch(l.Text); m != nil {
+			late++
+			phases[m[1]]++
+			if u := nginxTo.FindStringSubmatch(l.Text); u != nil {
+				to[u[1]]++
+			}
+		} else if m := haproxyDown.FindStringSubmatch(l.Text); m != nil {
+			if m[2] == "DOWN" {
+				downs = append(downs, fmt.Sprintf("%s went down: %s after %s ms, %s servers are left", m[1], m[3], m[4], m[5]))
+			}
+		} else {
+			off++
+		}
+	}
+	r.Title = "errors of a proxy, " + attach.Plural(len(p.Lines), "line")
+	if late > 0 {
+		line := fmt.Sprintf("upstream timed out: %s, while %s", times(late), attach.Largest(phases)[0])
+		if len(to) > 0 {
+			line += ", most of " + attach.Largest(to)[0]
+		}
+		r.figure(line)
+		where := "the server behind the proxy, which did not answer within the proxy's timeout"
+		if phases["connecting to upstream"] > float64(late)/2 {
+			where = "the way to the server behind the proxy, or its full queue of connections: it did not accept in time"
+		}
+		r.outside(where, line, 0)
+	}
+	if off > 0 {
+		r.figure("a server was taken out for its failures: " + times(off))
+	}
+	if len(downs) > 0 {
+		r.figure(downs[0])
+		if len(r.Signs) == 0 {
+			r.outside("a server behind the proxy that fails its checks", downs[0], 0)
+		}
+	}
+	if len(downs) > 1 {
+		r.figure("servers that went down: " + times(len(downs)))
+	}
+	if len(r.Signs) == 0 {
+		r.Means = "Servers came back, or were taken out for failures that are not in these lines."
+	}
+	r.Not = "How long the server took: a timeout is the proxy's setting."
+	r.next("whystall diagnose --pid PID on that server", "what its requests wait for")
+	return r.done(attach.CannotTell)
+}

@@ -1,0 +1,172 @@
+package database
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// tidbExpensive is TiDB's log of statements that run for long or take much memory, written while
+// they run.
+var tidbExpensive = &attach.Kind{
+	Name:      "TiDB expensive queries",
+	Hints:     []string{"[expensive_query]", "expensivequery.go"},
+	Marks:     []string{"[expensive_query]", "expensivequery.go"},
+	Single:    true,
+	Scattered: true,
+	Claim:     func(lines []paste.Line) int { return run(lines, isExpensive) },
+	Read:      readExpensive,
+}
+
+var (
+	expensiveField = regexp.MustCompile(`\[(\w+)=("(?:[^"\\]|\\.)*"|[^\]]*)\]`)
+	expensiveCost  = regexp.MustCompile(`\[cost_time=[\d.]+\w+\]`)
+)
+
+func isExpensive(text string) bool {
+	return strings.Contains(text, "expensive") && expensiveCost.MatchString(text)
+}
+
+func readExpensive(p *attach.Part) attach.Reading {
+	r := &result{}
+	var worst map[string]string
+	most, asleep := 0.0, 0
+	for _, l := range p.Lines {
+		f := map[string]string{}
+		for _, m := range expensiveField.FindAllStringSubmatch(l.Text, 60) {
+			f[m[1]] = strings.Trim(m[2], `"`)
+		}
+		s, _ := seconds(f["cost_time"])
+		if strings.Contains(strings.ToLower(f["sql"]), "sleep(") {
+			asleep++
+		}
+		if s >= most {
+			most, worst = s, f
+		}
+	}
+	r.Title = "TiDB's log of expensive statements, " + attach.Plural(len(p.Lines), "line")
+	process, _ := seconds(worst["process_time"])
+	wait, _ := seconds(worst["wait_time"])
+	r.figure(fmt.Sprintf("it had run for %s when it was logged: %s", dur(most), short(worst["sql"])))
+	line := fmt.Sprintf("in TiKV: %s of processing and %s of waiting, summed over its tasks", dur(process), dur(wait))
+	if keys, ok := number(worst["total_keys"]); ok && keys > 0 {
+		line += fmt.Sprintf("; %s keys in %s tasks", count(keys), worst["num_cop_tasks"])
+	}
+	r.figure(line)
+	if mem := worst["mem_max"]; mem != "" && len(mem) < 60 {
+		r.figure("memory: " + mem)
+	}
+	r.Not = "How long it took in the end: TiDB writes this while the statement runs, by default after 60 s."
+	switch {
+	case asleep == len(p.Lines):
+		r.Means = "The statement calls SLEEP: it takes the time on purpose."
+		return r.done(attach.Healthy)
+	case process+wait < most/2:
+		r.Means = "Little of the time was in TiKV: it was in TiDB itself, in a lock, or with the client."
+	default:
+		r.Means = "Tasks in TiKV took much of the time; how many ran at once is not in it."
+	}
+	r.next("EXPLAIN ANALYZE the statement", "has client's and server's times of each task")
+	return r.done(attach.CannotTell)
+}
+
+// tikvResolved is TiKV's complaint that the timestamp up to which stale reads may go lags behind.
+var tikvResolved = &attach.Kind{
+	Name:      "TiKV resolved-ts",
+	Hints:     []string{"the max gap of "},
+	Marks:     []string{"the max gap of "},
+	Single:    true,
+	Scattered: true,
+	Claim:     func(lines []paste.Line) int { return run(lines, resolvedLine.MatchString) },
+	Read: func(p *attach.Part) attach.Reading {
+		r := &result{}
+		var gaps []float64
+		locked := 0
+		for _, l := range p.Lines {
+			if m := resolvedGap.FindStringSubmatch(l.Text); m != nil {
+				ms, _ := number(m[1])
+				gaps = append(gaps, ms/1e3)
+			}
+			if resolvedLock.MatchString(l.Text) {
+				locked++
+			}
+		}
+		r.Title = "TiKV's log of timestamps that lag, " + attach.Plural(len(p.Lines), "line")
+		r.Means = "A timestamp of a region lags: stale reads of it wait, or are done by the leader."
+		r.Not = "That a disk or the network is slow: a transaction that stays open holds the timestamp back as well."
+		line := "safe-ts or resolved-ts lags"
+		if len(gaps) > 0 {
+			line = fmt.Sprintf("it lags by up to %s", dur(slices.Max(gaps)))
+			r.figure(line)
+		}
+		if locked > 0 {
+			r.Means = ""
+			r.figure("reason that TiKV names: a lock, " + times(locked))
+			r.outside("a lock that a large or long transaction holds in the database's own tables", line, 0)
+		}
+		r.next("SELECT * FROM information_schema.cluster_tidb_trx ORDER BY start_time LIMIT 5", "the transaction that holds it")
+		return r.done(attach.CannotTell)
+	},
+}
+
+var (
+	resolvedLine = regexp.MustCompile(`the max gap of (?:leader|follower) (?:resolved|safe)-ts is large`)
+	resolvedGap  = regexp.MustCompile(`\[gap=(\d+)ms\]`)
+	resolvedLock = regexp.MustCompile(`reason: \\?"lock\\?"`)
+)
+
+// cockroach is what CockroachDB says of its disk.
+var cockroach = &attach.Kind{
+	Name:      "CockroachDB log",
+	Hints:     []string{"disk slowness detected", "disk stall detected", "raft commit", "file write stall"},
+	Marks:     []string{"disk slowness detected", "disk stall detected", "raft commit", "file write stall"},
+	Single:    true,
+	Scattered: true,
+	Claim:     func(lines []paste.Line) int { return run(lines, roachLine.MatchString) },
+	Read: func(p *attach.Part) attach.Reading {
+		r := &result{}
+		n, limit, commits := 0, "", 0
+		for _, l := range p.Lines {
+			if m := roachDisk.FindStringSubmatch(l.Text); m != nil {
+				n++
+				if limit == "" {
+					limit = m[1] + m[2]
+				}
+			} else {
+				commits++
+			}
+		}
+		r.Title = "CockroachDB's log, " + attach.Plural(len(p.Lines), "line")
+		if n > 0 {
+			line := "writes to the disk that did not end in time: " + times(n)
+			if limit != "" {
+				line += ", for " + limit + " or longer"
+			}
+			r.figure(line)
+			r.found("disk-wait", finding.Possible, line, 0)
+			r.Means = "CockroachDB measured its own disk: a sync did not end, and what has to be durable waited."
+		}
+		if commits > 0 {
+			line := "slow raft commits: " + times(commits)
+			r.figure(line)
+			if n == 0 {
+				r.candidate("disk-wait", line)
+				r.candidate("cpu-contention", line)
+				r.Means = "Commits were slow: the disk, the network to other nodes, or a lack of CPU."
+			}
+		}
+		r.Not = "Whether the device was slow or others filled it, the log does not say."
+		r.next("iostat -x 1 30", "whether the disk is slow, and who writes")
+		return r.done(attach.CannotTell)
+	},
+}
+
+var (
+	roachLine = regexp.MustCompile(`disk slowness detected: |disk stall detected: |slow (?:non-blocking )?raft commit: |file write stall detected: `)
+	roachDisk = regexp.MustCompile(`(?:disk slowness|disk stall|file write stall) detected: (?:unable to sync log files within ([\d.]+m?s)|.*?(?:for|been ongoing for) ([\d.]+m?s)?)`)
+)
