@@ -102,8 +102,9 @@ func lookContention(p *Pass) {
 func claimContention(p *Pass) {
 	reclaims := hostReclaims(p) // kswapd and kcompactd belong to direct-reclaim then
 	usual := p.board.scope == finding.Usual
+	load := usual || p.Ledger.Native && fairShare(p.Ledger) != nil
 	kept := func(what account.Leaf, who string) bool {
-		if usual && isOwn(who) {
+		if load && isOwn(who) {
 			return false // what high load is: every request waits for the ones before it
 		}
 		return what == account.LeafNoCPU && !isIdle(who) && who != recorder && !(reclaims && isReclaimer(who))

@@ -34,7 +34,8 @@ Evidence
   marked, not the thread: supported at most. Where no request is visible, the share of wall time.
   An ordinary user sees no marks, but may read cpu.stat. The part of the time in which no thread
   ran though one wanted to, and a level was out of its quota by its own count, is claimed then:
-  supported, or possible where it is less than half.
+  supported, or possible where it is less than half. Without a visible request 2 % of wall time is
+  enough there, in pauses of 10 ms or more: as many of the requests come meanwhile and wait.
 
 Not to be taken for
   Contention: other threads had the CPU then; here it may have been idle. nr_throttled by itself:

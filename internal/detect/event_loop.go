@@ -28,9 +28,9 @@ const (
 	behindShare = 10
 	// Where the loop goes on to another socket after half of the requests that compute for 2 ms or
 	// more, others did wait. Then less than loopNS counts, as the service's latency permits, if one
-	// request computes for longer than usual ones by longTimes [healthy Node at 90 %: 0.6 ms].
+	// request computes for longer than usual ones by longerTimes [healthy Node at 90 %: 0.6 ms].
 	leastBusyNS = 2e6
-	longTimes   = 4
+	longerTimes = 4
 )
 
 // heldFloor is of waits in the loop's thread. It is no loss of the one request alone, so the floor
@@ -174,7 +174,7 @@ func lookLoop(p *Pass) {
 	// Computing is no loss by itself: this floor falls only where others are seen to wait for it.
 	least := int64(loopNS)
 	per := perRequest(p.Column(), p.Claimed())
-	if busy && longTimes*perRequest(&p.Ledger.Median, p.usually()) <= per {
+	if busy && longerTimes*perRequest(&p.Ledger.Median, p.usually()) <= per {
 		least = max(leastBusyNS, min(loopNS, p.Ledger.Requests.P50/2))
 		p.SetFloor(Floor{NS: least, Share: leastOwn})
 	}

@@ -27,8 +27,10 @@ Evidence
   would have shown: it reads one thread after the other and finds few of them running.
 
 Not to be taken for
-  Many threads that are blocked. Neighbours (cpu-contention), a quota (cpu-throttled). More Ps of
-  Go than CPUs: gomaxprocs is the root then.
+  Load: where slow requests compute four times as much as usual ones, and those wait no longer than
+  they compute, long requests share the CPUs with others. Many threads that are blocked.
+  Neighbours (cpu-contention), a quota (cpu-throttled). More Ps of Go than CPUs: gomaxprocs is the
+  root then.
 
 Remedy
   Bound the threads that may run at once, near the number of CPUs: a pool with a queue instead of
@@ -73,6 +75,11 @@ func lookSaturation(p *Pass) {
 		return
 	}
 	if joined(r) {
+		if s := fairShare(r); s != nil {
+			p.Clear("slow requests compute %s each and wait %s behind other threads of the process, usual ones compute %s and wait %s: they are long, and get their share of the CPUs",
+				finding.Duration(s.slow), finding.Duration(s.slowQueued), finding.Duration(s.usual), finding.Duration(s.usualQueued))
+			return
+		}
 		claimOwnQueue(p)
 		if len(p.claims) == 0 {
 			p.Clear("%.1f threads wanted a CPU on average, on %s CPUs, but slow requests did not wait behind them", k.RunnableAvg, cpusText(cpus))
@@ -96,6 +103,44 @@ func lookSaturation(p *Pass) {
 	p.claimTerm(termRunning, r.CPUs.RunningNS, ratio(own, k.OnNS+k.QueuedNS+k.ThrottledNS))
 	p.symptom = []string{"gomaxprocs-over-quota"} // the threads are those that its Ps run on
 	p.Doubt("no request is visible, so it is not known who waited for the threads that were queued")
+}
+
+// fair is what requests compute and wait behind threads of the process, each.
+type fair struct{ slow, slowQueued, usual, usualQueued int64 }
+
+const (
+	longTimes = 4   // as much as usual requests must slow ones compute to be slow by that
+	fairTimes = 1.5 // more than its share may a thread wait
+)
+
+// fairShare reports, nil if not, that slow requests wait for CPUs only as they compute for longer
+// than usual ones, which wait no longer than they compute. The threads share the CPUs then, and a
+// long request meets more of the others. That is what load is.
+func fairShare(r *account.Result) *fair {
+	f := &fair{}
+	f.slow, f.slowQueued = computed(&r.Slow)
+	f.usual, f.usualQueued = computed(&r.Median)
+	cpus := runnableLimit(r)
+	if r.Kernel == nil || cpus == 0 || f.usual <= 0 || f.slow < longTimes*f.usual || f.usualQueued > f.usual {
+		return nil
+	}
+	if float64(f.slowQueued) > fairTimes*float64(f.slow)*r.Kernel.RunnableAvg/cpus {
+		return nil
+	}
+	return f
+}
+
+// computed is what the requests of a column compute each, and wait behind threads of the process.
+func computed(c *account.Column) (own, queued int64) {
+	for i := range c.Accounts {
+		switch a := &c.Accounts[i]; {
+		case a.Class == account.ClassOwn && a.Leaf == account.LeafOnCPU:
+			own += a.NS
+		case ownQueue(a):
+			queued += a.NS
+		}
+	}
+	return perRequest(c, own), perRequest(c, queued)
 }
 
 func tellSaturation(p *Pass, f *finding.Finding) {

@@ -56,6 +56,20 @@ func countedThrottling(p *Pass) (c counted) {
 // little reports whether the quota can be the reason of next to none of the standstills.
 func (c *counted) little() bool { return c.most < 0.05 }
 
+// Where no request is visible, a quota that is used up now and then counts by its pauses: this part
+// of wall time, in periods that stop everything for long. As many of the requests come meanwhile
+// and wait, which is more than the slowest 1 %.
+const (
+	pausesShare  = 0.02
+	pauseNS      = 10e6
+	leastPeriods = 5
+)
+
+// pauses reports whether that is so.
+func (c *counted) pauses(k *account.Kernel) bool {
+	return c.periods >= leastPeriods && float64(c.stood) >= pauseNS*c.periods && ratio(c.stood, wall(k)) >= pausesShare
+}
+
 // claimCounted claims that part of the waits for a CPU. Behind its own threads nobody waits who is
 // out of quota: those do not run either.
 func claimCounted(p *Pass, c *counted) {
@@ -109,6 +123,9 @@ func countedLine(p *Pass) {
 		return
 	}
 	p.Proof("cpu.stat of "+c.level, "out of its quota in %.0f periods, for %s summed over CPUs: %s at least by the clock", c.periods, finding.Duration(int64(c.ns)), finding.Duration(c.stood))
+	if len(p.pools) > 0 && c.pauses(p.Ledger.Kernel) {
+		p.Proof("cpu.stat of "+c.level, "%s on average in each of these periods: requests that came meanwhile waited for up to as long", finding.Duration(int64(float64(c.stood)/c.periods)))
+	}
 	p.Proof("kernel records", "no thread of the process ran and one was queued for %s; without privilege a thread that is throttled looks queued", finding.Duration(p.Ledger.Kernel.StoodQueuedNS))
 }
 
@@ -145,6 +162,9 @@ func lookCounted(p *Pass) bool {
 		claimCounted(p, &c)
 	case p.Ledger.CPUs == nil:
 		p.Blind(why)
+	case c.pauses(k) && !p.board.seen:
+		claimCountedTerms(p, &c)
+		p.SetFloor(Floor{})
 	case stoodStill(p) < stoodShare && c.ns < 2*stoodShare*float64(wall(k)):
 		most := min(1, max(stoodStill(p), ratio(int64(c.ns), wall(k))))
 		p.Bound(0, most, finding.OfWall)

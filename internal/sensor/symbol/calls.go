@@ -30,26 +30,21 @@ func (im *image) waits(linked uint64, stack []uint64) bool {
 	if im.machine != machineAMD64 {
 		return false
 	}
-	callers := im.callers(linked, stack)
-	waits, left := waitsAt(im.codeAt, linked, callers)
-	if waits || !left || len(callers) > 0 {
+	waits, left := waitsAt(im.codeAt, linked, nil)
+	if waits || !left {
 		return waits
 	}
-	calls := im.callsOf(linked)
-	if len(stack) > 0 {
-		if from, ok := im.calledBefore(stack[0]); ok {
-			var within []uint64
-			for _, call := range calls {
-				if call >= from && call-from < callerBytes {
-					within = append(within, call)
-				}
-			}
-			if im.allWait(within, 0) {
-				return true
-			}
+	if callers := im.callers(linked, stack); len(callers) > 0 {
+		if waits, _ := waitsAt(im.codeAt, linked, callers); waits {
+			return true
 		}
 	}
-	return im.allWait(calls, maxUp)
+	if len(stack) > 0 {
+		if from, ok := im.calledBefore(stack[0]); ok && im.allWait(im.callsWithin(from, linked), 0) {
+			return true
+		}
+	}
+	return im.allWait(im.callsOf(linked), maxUp)
 }
 
 // allWait reports whether all calls are in loops that wait, or in functions all calls of which are.
@@ -117,7 +112,7 @@ func (im *image) callsOf(linked uint64) []uint64 {
 	if len(im.called) >= maxSearches {
 		return nil
 	}
-	c := called{low: linked - min(linked, leafBytes-1), high: linked + leafBytes, calls: map[uint64][]uint64{}}
+	c := callsAround(linked)
 	for _, s := range im.segments {
 		if s.kind == segLoad && s.flags&segExec != 0 && s.in <= maxText {
 			im.search(s, &c)
@@ -125,6 +120,25 @@ func (im *image) callsOf(linked uint64) []uint64 {
 	}
 	im.called = append(im.called, c)
 	return c.of(linked)
+}
+
+// callsWithin is the first of those calls in the function that begins at from. Others may be in
+// functions behind it.
+func (im *image) callsWithin(from, linked uint64) []uint64 {
+	c := callsAround(linked)
+	for _, s := range im.segments {
+		if s.kind == segLoad && s.flags&segExec != 0 && from >= s.vaddr && from-s.vaddr < s.in {
+			at := from - s.vaddr
+			s.off, s.vaddr, s.in = s.off+at, from, min(s.in-at, callerBytes)
+			im.search(s, &c)
+		}
+	}
+	calls := c.of(linked)
+	return calls[:min(len(calls), 1)]
+}
+
+func callsAround(linked uint64) called {
+	return called{low: linked - min(linked, leafBytes-1), high: linked + leafBytes, calls: map[uint64][]uint64{}}
 }
 
 // called is the direct calls of functions that begin in [low,high), by where they begin.

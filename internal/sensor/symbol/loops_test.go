@@ -61,7 +61,8 @@ func coderOf(code []byte) coder {
 // A sample in a function that only looks: the loop is in its caller.
 func TestWaitsInCallee(t *testing.T) {
 	// mov rdi,rbx; call; test al; je back; ret; then at 13: mov eax,[rdi]; test; sete al; ret.
-	code, err := hex.DecodeString("4889dfe80500000084c074f4c38b0785c00f94c0c3")
+	// At 21 somebody calls all that.
+	code, err := hex.DecodeString("4889dfe80500000084c074f4c38b0785c00f94c0c3e8e6ffffff")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,6 +82,15 @@ func TestWaitsInCallee(t *testing.T) {
 	}
 	im := &image{r: bytes.NewReader(code), size: int64(len(code)), machine: machineAMD64,
 		segments: []segment{{kind: segLoad, flags: segExec, vaddr: codeBase, in: uint64(len(code)), mem: uint64(len(code))}}}
+	// With all searches used up, the caller's caller on the stack says in which function to look.
+	full := *im
+	full.called = make([]called, maxSearches)
+	if full.waits(codeBase+13, nil) {
+		t.Error("the file was searched without limit")
+	}
+	if !full.waits(codeBase+13, []uint64{codeBase + uint64(len(code))}) {
+		t.Error("the function that the stack shows next was not searched")
+	}
 	for at, want := range map[uint64]bool{3: true, 13: true, 17: true, 12: false} {
 		if got := im.waits(codeBase+at, nil); got != want {
 			t.Errorf("at %d by the file alone: %t, want %t", at, got, want)
