@@ -205,11 +205,22 @@ func boundByCount(p *Pass) {
 }
 
 // grows reports whether most of the pages that were faulted in are still there: the memory was
-// touched for the first time, and not returned and touched again.
+// touched for the first time, and not returned and touched again. A fault that reads a file maps
+// the pages around it too, up to 16 at once: where these rule, that many more have to stay.
 func grows(p *Pass) bool {
 	m, k := p.memory(), kernelOf(p)
-	return m != nil && k != nil && k.FaultsN > 0 && (m.End-m.Begin)/(pageSize/2) > k.FaultsN
+	if m == nil || k == nil || k.FaultsN <= 0 {
+		return false
+	}
+	stayed := (m.End - m.Begin) / (pageSize / 2)
+	if 2*k.Major.NS > k.Faults.NS {
+		stayed /= mappedAround
+	}
+	return stayed > k.FaultsN
 }
+
+// mappedAround is how many pages a fault in a file brings at least in a program that starts.
+const mappedAround = 4
 
 // pageSize is the least that a fault brings.
 const pageSize = 4096

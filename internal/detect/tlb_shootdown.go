@@ -66,7 +66,9 @@ func lookTLB(p *Pass) {
 			return
 		}
 	} else if r.CPUs != nil && p.lost(k.TLB.NS) >= stallShare {
-		p.symptom = []string{"page-fault"} // found of flushes too: what is returned is faulted in anew
+		if flushesOfReturned(p) { // page-fault claims them of the process' CPU time
+			p.symptom = []string{"page-fault"}
+		}
 		p.claimTerm(termRunning, min(k.TLB.NS, r.CPUs.RunningNS), p.lost(k.TLB.NS))
 		p.capProcess()
 		return
