@@ -12,8 +12,11 @@ import (
 // goroutineCounts is /debug/pprof/goroutine?debug=1: stacks with how many goroutines have each.
 var goroutineCounts = &attach.Kind{
 	Name:  "goroutine profile as text",
-	Hints: []string{"goroutine profile: total ", " @ 0x"},
+	Hints: []string{"goroutine profile: total ", " @ 0x", "goroutineleak profile: total "},
 	Claim: func(lines []paste.Line) int {
+		if countsHead(lines[0].Text, leakHeading) {
+			return claimCounts(lines, leakHeading, countLine)
+		}
 		n := claimCounts(lines, "goroutine profile: total ", countLine)
 		if n > 0 && !countsHead(lines[0].Text, "goroutine profile: total ") && ofThreads(lines[:n]) {
 			return 0
@@ -52,6 +55,9 @@ var threadcreate = &attach.Kind{
 		return r
 	},
 }
+
+// leakHeading is of the profile of goroutines that nothing can wake, since Go 1.26.
+const leakHeading = "goroutineleak profile: total "
 
 // countLine parses "100 @ 0x40380b0 0x4048c80", of which a chat may have cut the end, and as people
 // shorten a stack to the function that matters: "100 @ ... main.work".
@@ -155,7 +161,8 @@ func restOfPlace(before, s string) bool {
 func parseCounts(lines []paste.Line) *dump {
 	d := &dump{counts: true}
 	var s *stack
-	for _, line := range lines {
+	for i, line := range lines {
+		d.lost = d.lost || i == 0 && countsHead(line.Text, leakHeading)
 		t := strings.TrimSpace(line.Text)
 		if n, ok := countLine(t); ok && len(d.stacks) < maxStacks {
 			_, addresses, _ := strings.Cut(t, " @ ")
@@ -180,6 +187,9 @@ func parseCounts(lines []paste.Line) *dump {
 		}
 	}
 	park(d.stacks)
+	for _, s := range d.stacks {
+		s.parked = s.parked || d.lost
+	}
 	return d
 }
 

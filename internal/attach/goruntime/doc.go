@@ -30,6 +30,7 @@
 //	threadz.go      gperftools' list of threads
 //	memstats.go     runtime.MemStats: expvar, and programs' own lines
 //	memfields.go    its fields by their names, however they are written
+//	gops.go         gops stats
 //	metrics.go      Prometheus pages of Go programs, runtime/metrics
 //	proftags.go     go tool pprof -tags
 //	refused.go      benchmarks and inittrace, which are of no use here

@@ -10,7 +10,7 @@ import (
 // goroutineDump is stacks as debug=2, a panic, SIGQUIT and runtime.Stack print them.
 var goroutineDump = &attach.Kind{
 	Name:    "goroutine dump",
-	Hints:   []string{"goroutine ", "fatal error: ", "panic: ", "SIG", "(", " in state ", "leaked", ".go:"},
+	Hints:   []string{"goroutine ", "fatal error: ", "panic: ", "SIG", "(", " in state ", "leaked", ".go:", "runtime: "},
 	Claim:   claimDump,
 	Reports: true,
 	Read: func(p *attach.Part) attach.Reading {
@@ -28,6 +28,7 @@ type dump struct {
 	cut    int    // lines that stand for what was left out
 	counts bool   // debug=1: stacks with counts, no states
 	leak   bool   // a test's own check found them
+	lost   bool   // the runtime found that nothing can wake them
 }
 
 // maxStacks bounds what is held of a dump.
@@ -81,12 +82,12 @@ func dumpLine(s string) lineOf {
 		return lineLeak
 	case t == "...", t == "…", t == "[...]", t == "(...)", strings.HasPrefix(t, "...additional frames elided"), strings.HasPrefix(t, "...") && strings.HasSuffix(t, "elided..."):
 		return lineCut
-	case strings.HasPrefix(t, "fatal error: "), strings.HasPrefix(t, "panic: "), strings.Contains(t, "http: panic serving "):
+	case strings.HasPrefix(t, "fatal error: "), strings.HasPrefix(t, "panic: "), strings.Contains(t, "http: panic serving "), logged(t) > 0:
 		return lineCrash
 	case strings.HasPrefix(t, "SIG") && strings.Contains(t, ": ") && len(t) < 60:
 		return lineSignal
 	case strings.HasPrefix(t, "[signal SIG"), strings.HasPrefix(t, "PC=0x"), strings.HasPrefix(t, "runtime stack:"), strings.HasPrefix(t, "exit status "),
-		t == "]", strings.HasPrefix(t, "unexpected fault address"), strings.HasPrefix(t, "goroutine 0 "), isRegister(t), isTail(t), isRuntimeC(t):
+		t == "]", strings.HasPrefix(t, "runtime: "), strings.HasPrefix(t, "unexpected fault address"), strings.HasPrefix(t, "goroutine 0 "), isRegister(t), isTail(t), isRuntimeC(t):
 		return lineNoise
 	}
 	return lineOther
@@ -121,6 +122,16 @@ func leakHeader(t string) (s stack, ok bool) {
 // net/http's own.
 func leakLine(t string) bool {
 	return strings.Contains(t, "found unexpected goroutines") || strings.Contains(t, "leaked goroutine: ") || strings.Contains(t, "Test appears to have leaked ")
+}
+
+// logged is where a crash's first words start in a line of a log; 0: nowhere.
+func logged(t string) int {
+	for _, words := range []string{" panic: runtime error: ", " fatal error: all goroutines are asleep", " fatal error: concurrent map "} {
+		if at := strings.Index(t, words); at > 0 && at < 200 {
+			return at + 1
+		}
+	}
+	return 0
 }
 
 // isRegister knows "rax    0xca" at the end of a crash.
@@ -288,8 +299,11 @@ func (r *dumpReader) take(what lineOf, t string) {
 		r.ended = r.ended || r.created
 	case lineCrash:
 		if d.crash == "" {
-			d.crash = t
+			d.crash = t[logged(t):]
 		}
+	case lineNoise:
+		// The stack of the thread that ended the process is no goroutine's.
+		r.parents = r.parents || strings.HasPrefix(t, "runtime stack:")
 	case lineSignal:
 		d.signal = t
 	case lineLeak:
@@ -308,7 +322,7 @@ func (r *dumpReader) take(what lineOf, t string) {
 
 func (r *dumpReader) call(t string) {
 	f, created, _ := parseCall(t)
-	if r.parents && !r.another() {
+	if r.parents {
 		return
 	}
 	if r.another() {

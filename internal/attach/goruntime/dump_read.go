@@ -121,6 +121,11 @@ func (p *picture) readCut(r *attach.Reading, several int) {
 	one := slices.IndexFunc(p.waits, func(w wait) bool { return w.kind != waitRuntime })
 	switch {
 	case r.Means != "":
+	case p.leaked() > 0:
+		r.State = attach.CannotTell
+		r.Means = fmt.Sprintf("%s: the runtime found that nothing can wake them; they cost memory, and are no cause of latency by themselves", count(p.leaked(), "goroutine is leaked", "goroutines are leaked"))
+		at := max(0, slices.IndexFunc(p.stacks, func(s *stack) bool { return p.lost || strings.Contains(s.state, "leaked") }))
+		r.Figures = append([]string{does(p.stacks[at], p.waits[at])}, r.Figures...)
 	case p.leak && len(p.stacks) > 0:
 		r.State, r.Means = attach.CannotTell, "a test's own check found these goroutines after the test: they leaked, or were about to end"
 		r.Not = "anything about a service under load"
@@ -143,6 +148,16 @@ func (p *picture) readCut(r *attach.Reading, several int) {
 	if p.signal != "" && strings.HasPrefix(p.signal, "SIGQUIT") && r.Not == "" {
 		r.Not = "that it crashed: SIGQUIT asks a program for its stacks, and ends it; nor how long each has waited, where no minutes are printed"
 	}
+}
+
+// leaked counts those of which the runtime says that nothing can wake them.
+func (p *picture) leaked() (n int) {
+	for _, s := range p.stacks {
+		if p.lost || strings.Contains(s.state, "leaked") {
+			n += s.count
+		}
+	}
+	return n
 }
 
 // crowdLeast is how many at one place are worth naming it.
@@ -274,6 +289,9 @@ func (p *picture) readCrash(r *attach.Reading) {
 		}
 	} else {
 		r.Means = "the process ended by a crash: " + clip(p.crash)
+	}
+	if strings.Contains(p.crash, "thread exhaustion") {
+		r.Means = "the process ended since it had more threads than Go permits: each call of the system or of C that blocks keeps one"
 	}
 	r.Not = "that it was slow: the process ended"
 }

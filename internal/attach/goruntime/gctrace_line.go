@@ -178,6 +178,9 @@ func parseStopped(line string) (c cycle, ok bool) {
 		return c, false
 	}
 	c.ps, _ = whole(ps)
+	if !strings.Contains(rest, ", ") { // Go 1.0 puts blanks only
+		rest = strings.Replace(strings.Replace(rest, "s ", "s, ", 1), " MB ", " MB, ", 1)
+	}
 	parts := strings.Split(rest, ", ")
 	times, unit, _ := strings.Cut(parts[0], " ")
 	scale := map[string]float64{"us": 1e-3, "ms": 1}[unit]

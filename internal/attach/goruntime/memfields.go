@@ -13,7 +13,7 @@ import (
 
 // memField is a value of runtime.MemStats with its name, as "HeapAlloc = 5 MiB", "heap-alloc:
 // 9.92MB (10398000 bytes)" and `"HeapAlloc":5242880` write it.
-var memField = regexp.MustCompile(`([A-Za-z][A-Za-z_-]*(?: [A-Za-z]+)?)"?[ \t]{0,4}[:=][ \t]*"?([0-9][0-9.]*(?:[eE][+-]?[0-9]+)?)[ \t]?([A-Za-zµ]*)(?:[ \t]\(([0-9]+) bytes\))?`)
+var memField = regexp.MustCompile(`([A-Za-z][A-Za-z_-]*(?: [A-Za-z]+)?)"?[ \t]{0,4}[:=][ \t]*"?([0-9][0-9.]*(?:[eE][+-]?[0-9]+)?)(?:[ \t]?(B|bytes|[kKMG]i?B?|ns|us|µs|ms|s)\b)?(?:[ \t]\(([0-9]+) bytes\))?`)
 
 // memLead is the name that a line starts with.
 var memLead = regexp.MustCompile(`^[#{&"\s]*([A-Za-z][A-Za-z_-]*(?: [A-Za-z]+)?)"?\s*[:=]`)
@@ -30,7 +30,7 @@ var memNames = map[string]bool{
 	"stackinuse": false, "stacksys": false, "mspansys": false, "mcachesys": false, "gcsys": false, "othersys": false,
 	"stack": false, "mspan": false, "mcache": false, "stackmspaninuse": false, "stackmspansys": false, "stackmcacheinuse": false, "stackmcachesys": false,
 	"gcpausetotal": false, "gcpause": false, "gcpauseend": false, "enablegc": false, "debuggc": false, "numgoroutine": false, "goroutines": false,
-	"maxrss": false, "heapgoal": false, "debugfreeosmemory": false, "bysize": false,
+	"maxrss": false, "heapgoal": false, "debugfreeosmemory": false, "bysize": false, "size": false,
 }
 
 // memName is a field's name as memNames has it; "": it is none.
@@ -46,8 +46,10 @@ func memName(s string) string {
 
 // memFields is what a text says of runtime.MemStats. Sizes are bytes, times ns.
 type memFields struct {
-	v      map[string]float64
-	pauses []float64
+	v       map[string]float64
+	pauses  []float64
+	samples int     // lines of a log that each have the heap's size
+	first   float64 // the heap's size in the first of them
 }
 
 func (m *memFields) take(text string) {
@@ -57,11 +59,15 @@ func (m *memFields) take(text string) {
 		}
 	}
 	text = strings.Replace(text, "when heap-alloc >= ", "", 1) // gops' next-gc
-	for _, f := range memField.FindAllStringSubmatch(text, 400) {
+	fields := memField.FindAllStringSubmatch(text, 400)
+	again := m.again(fields)
+	seen := map[string]bool{}
+	for _, f := range fields {
 		name := memName(f[1])
-		if _, has := m.v[name]; name == "" || has {
+		if _, has := m.v[name]; name == "" || has && !again || seen[name] {
 			continue
 		}
+		seen[name] = true
 		v, _, ok := amount(f[2] + memUnit(f[3]))
 		if f[4] != "" {
 			v, ok = number(f[4])
@@ -73,6 +79,25 @@ func (m *memFields) take(text string) {
 			m.v[name] = v
 		}
 	}
+}
+
+// again reports whether a line is one more sample of a program that logs its heap now and then.
+func (m *memFields) again(fields [][]string) bool {
+	known, heap := 0, false
+	for _, f := range fields {
+		name := memName(f[1])
+		if name != "" {
+			known++
+		}
+		heap = heap || name == "heapalloc" || name == "alloc"
+	}
+	if known < 3 || !heap {
+		return false
+	}
+	if m.samples++; m.samples == 2 {
+		m.first = max(m.v["heapalloc"], m.v["alloc"])
+	}
+	return m.samples > 1
 }
 
 // memUnit is the unit as amount knows it; "" where the next word is none.
@@ -119,7 +144,7 @@ func memFieldsOf(lines []paste.Line) *memFields {
 			continue
 		}
 		m.take(line.Text)
-		open = strings.HasSuffix(strings.TrimRight(line.Text, " \t[:=0123456789,"), "PauseNs")
+		open = strings.HasSuffix(strings.TrimRight(line.Text, " \t[:=0123456789,\""), "PauseNs")
 	}
 	return m
 }
@@ -175,6 +200,7 @@ func claimMemFields(lines []paste.Line) int {
 		lead := memLead.FindStringSubmatch(t)
 		fields := memField.FindAllStringSubmatch(t, 60)
 		mine := list && onlyNumbers(t) || strings.HasPrefix(t, "# runtime.MemStats") || lead != nil && memName(lead[1]) != ""
+		mine = mine || i > 0 && strings.Trim(t, "{}[], ") == ""
 		known := 0
 		for _, f := range fields {
 			if name := memName(f[1]); name != "" {
@@ -182,7 +208,7 @@ func claimMemFields(lines []paste.Line) int {
 				known++
 			}
 		}
-		if !mine && known < 4 {
+		if !mine && known < 3 {
 			break
 		}
 		list = list && onlyNumbers(t) || strings.Contains(t, "Pause")
@@ -240,6 +266,9 @@ func (m *memFields) figures(r *attach.Reading) {
 	if has("heapidle") && has("heapreleased") {
 		system = append(system, fmt.Sprintf("%s of the heap idle, of which %s are given back", size("heapidle"), size("heapreleased")))
 	}
+	if m.samples > 1 {
+		heap = append(heap, fmt.Sprintf("in the last of %d samples; %s in the first", m.samples, finding.Bytes(int64(min(m.first, 1e18)))))
+	}
 	for _, parts := range [][]string{heap, system} {
 		if len(parts) > 0 {
 			r.Figures = append(r.Figures, strings.Join(parts, ", "))
@@ -288,6 +317,8 @@ func (m *memFields) collections(r *attach.Reading) string {
 const (
 	keptShare = 0.25 // of what the process has from the system
 	keptLeast = 256 << 20
+
+	grownLeast = 64 << 20
 )
 
 // judge says what follows of stops and of memory.
@@ -310,6 +341,10 @@ func (m *memFields) judge(r *attach.Reading) {
 			r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Candidate, Proof: r.Figures[len(r.Figures)-1:]})
 		}
 		r.Next = []attach.Next{next}
+	case m.samples > 1 && m.v["heapalloc"] >= 2*m.first && m.v["heapalloc"] >= grownLeast:
+		r.State = attach.CannotTell
+		r.Means = "the heap grows from the first sample to the last: a leak, a cache that fills, or garbage that the next cycle takes; it is no cause of latency by itself"
+		r.Next = []attach.Next{{Command: "go tool pprof -top -diff_base heap1.pb.gz heap2.pb.gz", Why: "two heap profiles, a while apart, say which code's memory grows"}}
 	case kept >= keptLeast && kept >= keptShare*m.v["sys"]:
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("the runtime keeps %s that the heap does not use and has not given back to the system: memory that the process has, and no leak", finding.Bytes(int64(kept)))

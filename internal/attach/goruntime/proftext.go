@@ -14,7 +14,7 @@ import (
 // pprofTop is what go tool pprof prints with -top, -text, -tree and -peek, and its prompt's top.
 var pprofTop = &attach.Kind{
 	Name:    "pprof -top",
-	Hints:   []string{"File: ", "Type: ", "flat%", "nodes", "Build ID: ", "%", "(pprof)", "Duration: ", "Total: ", "ROUTINE ", "Active filters:", "Fetching profile ", "Saved profile in ", "Entering interactive mode", "Generating report in ", "Main binary filename ", "Local symbolization "},
+	Hints:   []string{"File: ", "Type: ", "flat%", "Flat%", "nodes", "Build ID: ", "%", "(pprof)", "Duration: ", "Total: ", "ROUTINE ", "Active filters:", "Fetching profile ", "Saved profile in ", "Entering interactive mode", "Generating report in ", "Main binary filename ", "Local symbolization "},
 	Claim:   func(lines []paste.Line) int { return claimPprof(lines) },
 	Reports: true,
 	Read:    readPprof,
@@ -56,7 +56,7 @@ func pprofLine(s string) (profLine, row) {
 	if _, ok := oldTotal(t); ok {
 		return profHead, row{}
 	}
-	if f := strings.Fields(t); len(f) >= 5 && f[0] == "flat" && f[1] == "flat%" && f[2] == "sum%" {
+	if f := strings.Fields(t); len(f) >= 5 && strings.EqualFold(f[0], "flat") && strings.EqualFold(f[1], "flat%") && strings.EqualFold(f[2], "sum%") {
 		return profTitle, row{}
 	}
 	if r, ok := parseRow(t); ok {
