@@ -20,7 +20,7 @@ var klog = &attach.Kind{
 		"not responding", "orphaned sockets", "consider tuning tcp_mem", "force closing socket", "time wait bucket", "Memory cgroup stats", "Tasks state (memory", "Mem-Info:", "hrtimer: interrupt",
 		"QID ", "Device not ready", "controller is down", "not ready; aborting", "task abort", "Timeout waiting for"},
 	Claim: func(lines []paste.Line) int {
-		text, stamped := klogText(lines[0].Text)
+		text, stamped := kernelText(lines[0])
 		if !stamped && eventOf(text) == nil && !blockHead(text) && !startsDump(text) && !(lines[0].Raw != "" && goesOn(text)) {
 			return 0
 		}
@@ -36,7 +36,7 @@ var klog = &attach.Kind{
 // goesOnAt reports whether line n goes on with what the lines above it report.
 func goesOnAt(lines []paste.Line, n int) bool {
 	line := lines[n]
-	text, stamped := klogText(line.Text)
+	text, stamped := kernelText(line)
 	switch {
 	case stamped:
 		return true
@@ -62,7 +62,7 @@ func wrappedAt(lines []paste.Line, n int) bool {
 	if n+1 >= len(lines) {
 		return true
 	}
-	_, below := klogText(lines[n+1].Text)
+	_, below := kernelText(lines[n+1])
 	return below || lines[n+1].Raw != "" && lines[n+1].Source == before.Source
 }
 
@@ -121,6 +121,16 @@ func klogText(text string) (rest string, stamped bool) {
 	return text, false
 }
 
+// kernelText is klogText for a line whose logger's prefix may name the kernel.
+func kernelText(l paste.Line) (rest string, own bool) {
+	rest, own = klogText(l.Text)
+	if !own && l.Raw != "" {
+		i := strings.Index(l.Raw, " kernel: ")
+		own = i > 0 && i < 100
+	}
+	return rest, own
+}
+
 // frame is a function on a stack; a mark says that it may be left over from an earlier call.
 var frameLine = regexp.MustCompile(`^\s*(?:\[<[0-9a-fA-Fx]+>\] )?(?:\([\w. \[\]]+\) from (?:\[<[0-9a-f]+>\] )?\(?)?(\? )?([A-Za-z_][\w.]*)\+0x[0-9a-f]+/0x[0-9a-f]+(?: \[[\w ]*\]?)?\)?\s*$`)
 
@@ -139,7 +149,7 @@ var belongsTo = []string{"Call Trace:", "Call trace:", "RIP: ", "RSP: ", "RAX: "
 	"Tainted: ", "Not tainted ", "Hardware name: ", "CPU: ", "Workqueue: ", "Modules linked in", "Mem-Info:", "Node ", "lowmem_reserve", "active_anon:", "active_file:", "unevictable:", "slab_reclaimable:", "slab_unreclaimable:", "pagetables:", "writeback:",
 	"Swap cache stats", "Free swap", "Total swap", "pagecache pages", "pages RAM", "pages HighMem", "pages reserved", "pages hwpoisoned", "pages in swap cache", "total pagecache pages", "swapper", "Tasks state", "[  pid  ]", "[ pid ]",
 	"oom_score_adj", "Memory cgroup stats", "memory: usage", "memory+swap: usage", "kmem: usage", "swap: usage", "Memory limit reached", "oom_reaper: ", "\"echo 0 >", "Sending NMI", "NMI backtrace", "irq event stamp",
-	"anon ", "rss:", "Showing all locks", "Comm: ", "Pid: ", "warn_alloc", "task                        PC stack", "hi:", "per-cpu:", "DMA: ", "Normal: ", "cache:", "likely owned by", "jiffies", "lr : ", "pc : ", "sp : ", "pstate: ", "x29: ", "---[", "callbacks suppressed", "free_cma", "free_pcp", "isolated_file:", "HighMem: ", "DMA32: ",
+	"anon ", "rss:", "Showing all locks", "Comm: ", "Pid: ", "warn_alloc", "task                        PC stack", "hi:", "per-cpu:", "DMA: ", "Normal: ", "cache:", "likely owned by", "jiffies", "lr : ", "pc : ", "sp : ", "pstate: ", "x29: ", "---[", "callbacks suppressed", "free_cma", "free_pcp", "kernel_misc_reclaimable:", "zspages:", "present:", "managed:", "clocksource", "softreset", "SATA link", "isolated_file:", "HighMem: ", "DMA32: ",
 	"Killed process ", "oom-kill:constraint", "Task in /", "hierarchical_memory_limit", "total_rss", "DMA free:", "DMA32 free:", "Normal free:", "HighMem free:"}
 
 // belongs reports whether a line without a stamp goes on with an event.

@@ -19,6 +19,8 @@ var (
 	boardNames   = []string{"(dt)", "dell", "hp ", "hpe ", "hewlett", "supermicro", "lenovo", "asus", "gigabyte", "asrock", "intel corporation", "fujitsu", "cisco", "raspberry", "micro-star"}
 )
 
+var oldVirtual = regexp.MustCompile(`\b(?:VMware|KVM|QEMU|Xen|Bochs|VirtualBox|Virtual (?:Platform|Machine))\b`)
+
 // read notes the name that firmware gives a machine, and what the kernel says at boot. A maker that
 // is not listed may be a cloud.
 func (m *machine) read(text string) {
@@ -27,6 +29,8 @@ func (m *machine) read(text string) {
 	}
 	name, ok := strings.CutPrefix(text, "Hardware name: ")
 	if !ok {
+		// Kernels before 3.9 put the name behind the release.
+		m.virtual = m.virtual || strings.HasPrefix(text, "Pid: ") && oldVirtual.MatchString(text)
 		return
 	}
 	low := strings.ToLower(name)

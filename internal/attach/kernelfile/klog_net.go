@@ -104,7 +104,7 @@ func (r *report) readOutside(out *attach.Reading) {
 		if n == 0 {
 			continue
 		}
-		figure := plural(n, "message", "messages") + " of it"
+		figure := countOf(o.name, n)
 		if m := r.first[o.name]; len(m) > 1 && m[1] != "" {
 			figure += map[eventName]string{synFlood: ", port " + printed(m[1]), thermal: ", " + printed(m[1]) + " events in all"}[o.name]
 		}
@@ -124,6 +124,16 @@ func (r *report) readOutside(out *attach.Reading) {
 	if r.counts[conntrack] > 0 {
 		out.Next = append(out.Next, attach.Next{Command: "sysctl net.netfilter.nf_conntrack_count net.netfilter.nf_conntrack_max", Why: "whether the table is full now"})
 	}
+}
+
+// countOf writes how many events there were, in the words of the table.
+func countOf(name eventName, n int) string {
+	for _, e := range events {
+		if e.name == name {
+			return plural(n, e.words, e.many)
+		}
+	}
+	return plural(n, "message", "messages")
 }
 
 // clockLine notes which clock the kernel went over to.

@@ -62,7 +62,7 @@ func readKlog(p *attach.Part) attach.Reading {
 	var now *task
 	tracing, before := false, ""
 	for _, l := range p.Lines {
-		text, stamped := klogText(l.Text)
+		text, stamped := kernelText(l)
 		if !stamped && l.Raw == "" && before != "" && eventOf(before) == nil && eventOf(text) == nil {
 			if joined := before + " " + strings.TrimSpace(text); eventOf(joined) != nil {
 				text = joined // a broken line

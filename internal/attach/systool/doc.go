@@ -29,6 +29,7 @@
 //	numastat.go  numastat
 //	container.go docker stats, kubectl top, crictl stats, systemd-cgtop
 //	described.go kubectl describe pod, docker inspect, systemctl: limits and states
+//	describednode.go kubectl describe node
 //	grid.go      plain tables: vmstat -d and -m, slabtop, netstat -i, kubectl get, docker ps
 //	collectl.go  collectl; vmstat -D; nfsiostat
 //	nmon.go      nmon; pmstat and pmval of PCP

@@ -41,6 +41,7 @@ func FuzzFio(f *testing.F)           { fuzz.Kind(f, fio) }
 func FuzzMpstat(f *testing.F)        { fuzz.Kind(f, mpstat) }
 func FuzzPidstat(f *testing.F)       { fuzz.Kind(f, pidstat) }
 func FuzzDescribePod(f *testing.F)   { fuzz.Kind(f, describePod) }
+func FuzzDescribeNode(f *testing.F)  { fuzz.Kind(f, describeNode) }
 func FuzzDockerInspect(f *testing.F) { fuzz.Kind(f, dockerInspect) }
 func FuzzDockerJSON(f *testing.F)    { fuzz.Kind(f, dockerJSON) }
 func FuzzUnit(f *testing.F)          { fuzz.Kind(f, unit) }

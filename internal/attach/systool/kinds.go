@@ -37,6 +37,7 @@ func Kinds() []*attach.Kind {
 		mpstat,
 		pidstat,
 		describePod,
+		describeNode,
 		dockerInspect,
 		dockerJSON,
 		unit,

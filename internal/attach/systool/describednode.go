@@ -1,0 +1,80 @@
+package systool
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// A node says what it is short of by conditions, and what pods ask of it.
+
+var describeNode = &attach.Kind{
+	Name:  "kubectl describe node",
+	Hints: []string{"Name:", "Roles:", "Conditions:", "Allocated resources:", "Capacity:"},
+	Claim: claimNode,
+	Read:  readNode,
+}
+
+var (
+	nodeTop   = regexp.MustCompile(`^(Name|Roles?|Labels|Annotations|CreationTimestamp|Taints|Unschedulable|Lease|Conditions|Addresses|Capacity|Allocatable|System Info|PodCIDRs?|ProviderID|ExternalID|Non-terminated Pods|Allocated resources|Events|Phase|Pods):(\s|$)`)
+	nodeSure  = regexp.MustCompile(`^(?:(?:Memory|Disk|PID)Pressure\s+(?:True|False|Unknown)(?:\s|$)|Allocated resources:|Ready\s+(?:True|False|Unknown)\s|Non-terminated Pods:|Kubelet Version:|Container Runtime Version:)`)
+	nodeCond  = regexp.MustCompile(`^(\w+Pressure|NetworkUnavailable|Ready)\s+(True|False|Unknown)\s.*?(Kubelet\w+|NodeStatusUnknown|\w+Is\w+)?(?:\s|$)`)
+	nodeInner = regexp.MustCompile(`^(?:Type +Status|Resource +Requests|-{4,}(?: +-{4,})+|(?:cpu|memory|ephemeral-storage|hugepages-\w+)\s+\S+ \(\d+%\)|\w+Pressure\s+(?:True|False|Unknown)|NetworkUnavailable\s)`)
+	nodeUse   = regexp.MustCompile(`^(cpu|memory)\s+(\S+) \((\d+)%\)\s+(\S+) \((\d+)%\)$`)
+)
+
+// claimNode takes what stands below the headings of a node.
+func claimNode(lines []paste.Line) int {
+	first := strings.TrimSpace(lines[0].Text)
+	if !nodeTop.MatchString(first) && !nodeSure.MatchString(first) {
+		return 0
+	}
+	sure := 0
+	n := attach.ClaimWhile(lines, func(_ int, text string) bool {
+		trimmed := strings.TrimSpace(text)
+		if nodeSure.MatchString(trimmed) {
+			sure++
+			return true
+		}
+		return text != trimmed && (text[0] == ' ' || text[0] == '\t') || nodeTop.MatchString(trimmed) || nodeInner.MatchString(trimmed) || sure > 0 && describeEvent.MatchString(trimmed)
+	})
+	if sure < 2 {
+		return 0
+	}
+	return n
+}
+
+func readNode(p *attach.Part) attach.Reading {
+	v := &verdict{}
+	v.Title = "kubectl describe node"
+	var short []string
+	for _, l := range p.Lines {
+		text := strings.TrimSpace(l.Text)
+		if name, ok := strings.CutPrefix(text, "Name:"); ok && v.Who.Host == "" {
+			v.Who.Host = strings.TrimSpace(name)
+			v.Title += " " + v.Who.Host
+		}
+		if m := nodeCond.FindStringSubmatch(text); m != nil && (m[1] == "Ready") != (m[2] == "True") {
+			short = append(short, m[1]+" is "+m[2])
+		}
+		if m := nodeUse.FindStringSubmatch(text); m != nil {
+			v.figure("%s: pods ask for %s %% of the node, and may use %s %%", m[1], m[3], m[5])
+		}
+	}
+	v.not("how much is used: requests and limits are what pods ask for and may use")
+	if len(short) == 0 {
+		v.means("no condition of the node is bad")
+		return v.done()
+	}
+	v.unsure = true
+	v.Figures = append([]string{strings.Join(short, ", ")}, v.Figures...)
+	v.means("the node says %s: pods may be moved or killed for it", strings.Join(short, ", "))
+	if slices.Contains(short, "MemoryPressure is True") {
+		v.risk("direct-reclaim", "the node is short of memory by the kubelet's threshold")
+		v.next("cat /proc/pressure/memory; grep -E 'allocstall|pgmajfault' /proc/vmstat; sleep 10; grep -E 'allocstall|pgmajfault' /proc/vmstat", "on the node: whether threads wait for memory now")
+	}
+	return v.done()
+}
