@@ -16,7 +16,7 @@ import (
 // quantiles of them that somebody asked Prometheus for.
 var etcdMetrics = &attach.Kind{
 	Name:  "etcd metrics",
-	Hints: []string{"etcd_disk_", "etcd_network_peer_round_trip", "etcd_server_", "histogram_quantile("},
+	Hints: []string{"etcd_", "histogram_quantile("},
 	Claim: claimEtcdMetrics,
 	Read:  readEtcdMetrics,
 }
@@ -80,6 +80,12 @@ type etcdSeries struct {
 	sum, count float64
 }
 
+// etcdResult is a reading in the making.
+type etcdResult struct {
+	result
+	few bool // a histogram has too few values for a p99
+}
+
 // etcdAnswers are quantiles that Prometheus computed.
 type etcdAnswers struct {
 	metric, quantile string
@@ -100,7 +106,7 @@ func readEtcdMetrics(p *attach.Part) attach.Reading {
 			series = seriesLine(series, m)
 		}
 	}
-	r := &result{}
+	r := &etcdResult{}
 	r.Title = "etcd's metrics"
 	r.Boot = len(answers) == 0
 	for _, s := range series {
@@ -113,6 +119,10 @@ func readEtcdMetrics(p *attach.Part) attach.Reading {
 		r.Means = "Fsyncs, commits and round trips take no longer than etcd's manual asks for."
 		if len(r.Figures) == 0 {
 			r.Means = "No histogram of it has a figure that can be read."
+			return r.done(attach.CannotTell)
+		}
+		if r.few {
+			r.Means = "Too little was written since the start for a p99."
 			return r.done(attach.CannotTell)
 		}
 		return r.done(attach.Healthy)
@@ -167,19 +177,27 @@ func etcdTextOf(metric string) (text string, want float64) {
 	return metric, 0
 }
 
+// enoughFsyncs is how many make a p99.
+const enoughFsyncs = 100
+
 // judge says what a histogram since the start shows: where its p99 lies, and what was far above.
-func (s *etcdSeries) judge(r *result) {
+func (s *etcdSeries) judge(r *etcdResult) {
 	all := s.count
 	if n := len(s.le); all == 0 && n > 0 {
 		all = s.le[n-1]
 	}
-	if all < 100 || !slices.IsSorted(s.le) || !slices.IsSorted(s.bounds) {
+	if all < 1 || !slices.IsSorted(s.le) || !slices.IsSorted(s.bounds) {
 		return
 	}
 	text, want := etcdTextOf(s.metric)
 	line := fmt.Sprintf("%s: %s since the start", text, count(all))
 	if s.sum > 0 {
 		line += ", in the mean " + dur(s.sum/all)
+	}
+	if all < enoughFsyncs {
+		r.figure(line)
+		r.few = true
+		return
 	}
 	low := 0.0
 	for i, n := range s.le {
@@ -217,7 +235,7 @@ func (a *etcdAnswers) add(labels, value string) {
 	a.values = append(a.values, v)
 }
 
-func (a *etcdAnswers) judge(r *result) {
+func (a *etcdAnswers) judge(r *etcdResult) {
 	if len(a.values) == 0 {
 		return
 	}

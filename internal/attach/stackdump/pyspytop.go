@@ -50,6 +50,8 @@ var gilWaits = []string{"do_futex_wait", "take_gil", "pthread_cond_timedwait", "
 
 const (
 	gilTaken   = 80.0
+	gilHeld    = 60.0  // beside more active threads than one
+	gilQueue   = 150.0 // of one CPU
 	oneAtATime = 130.0
 	gilThreads = 3
 )
@@ -91,8 +93,12 @@ func readSpyTop(p *attach.Part) attach.Reading {
 	r.Means = "It shows where threads were when they were active; who waited, and for what, is not in it."
 	r.Not = "How much requests lost: a busy interpreter with nobody waiting looks the same."
 	r.Next = []attach.Next{{Command: "py-spy dump --pid PID", Why: "which thread has the GIL, and what the others do"}}
+	queue := known && threads >= gilThreads && gil >= gilHeld && active >= gilQueue
 	crowd := known && threads >= gilThreads && active >= gilTaken && active <= oneAtATime
 	switch {
+	case queue:
+		r.Means = "More threads are active at a time than the one that can have the GIL: the others wait for it, or run code that needs none."
+		r.Signs = append(r.Signs, attach.Sign{Cause: "interpreter-lock", Grade: attach.Candidate, Proof: r.Figures[:1]})
 	case crowd && gil >= gilTaken, crowd && native != "":
 		proof := r.Figures[0]
 		r.Means = "Of many threads about one is active at a time: they take turns, as those do which need the GIL."
