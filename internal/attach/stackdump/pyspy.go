@@ -293,7 +293,8 @@ func (d *dump) readPython() attach.Reading {
 	case gil != nil && off+on >= 3 && n > 1 && gil.passes(top):
 		d.candidate(&r, "interpreter-lock", fmt.Sprintf("%d threads stand off the CPU in the line where the one with the GIL runs: %s", n, top))
 	case gil != nil && on >= 2 && native == 0:
-		d.candidate(&r, "interpreter-lock", fmt.Sprintf("%s more active while %q has the GIL: in native code, or wanting the GIL", are(on-1), gil.name))
+		d.candidate(&r, "interpreter-lock", fmt.Sprintf("%q has the GIL while %s active as well: in native code, or wanting the GIL", gil.name, are(on-1)))
+		r.Means = "More than one thread is at work, and one has the GIL: whether the others wait for it, a dump of one instant cannot tell."
 	case d.threads[0].state == "" || d.threads[0].state == "current":
 		r.State = attach.CannotTell
 		if n >= 3 {
@@ -310,9 +311,9 @@ func (d *dump) readPython() attach.Reading {
 
 func are(n int) string {
 	if n == 1 {
-		return "1 thread is"
+		return "another one is"
 	}
-	return fmt.Sprintf("%d threads are", n)
+	return fmt.Sprintf("%d others are", n)
 }
 
 // candidate adds what one dump of Python's frames only hints at.

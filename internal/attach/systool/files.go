@@ -76,7 +76,7 @@ func claimIotop(lines []paste.Line) int {
 		text = strings.TrimSpace(text)
 		return iotopTop.MatchString(text) || iotopNames(text) || iotopRow.MatchString(text)
 	}
-	return claimLogical(lines, whole, func(_ int, text string) bool {
+	return claimLogical(lines, broken{whole: whole}, func(_ int, text string) bool {
 		text = strings.TrimSpace(text)
 		if iotopTop.MatchString(text) || iotopNames(text) {
 			headed = true

@@ -30,7 +30,7 @@ var (
 
 func claimFio(lines []paste.Line) int {
 	sure := false
-	n := claimLogical(lines, func(text string) bool { return true }, func(_ int, text string) bool {
+	n := attach.ClaimWhile(lines, func(_ int, text string) bool {
 		text = strings.TrimSpace(text)
 		if fioJob.MatchString(text) || fioLoad.MatchString(text) || fioCalls.MatchString(text) {
 			sure = true

@@ -55,7 +55,7 @@ func (t *iostatTable) whole(text string) bool {
 
 func claimIostat(lines []paste.Line) int {
 	var t iostatTable
-	return claimLogical(lines, t.whole, func(at int, text string) bool {
+	return claimLogical(lines, broken{whole: t.whole}, func(at int, text string) bool {
 		f := fields(text)
 		switch {
 		case banner(text) != nil, iostatDate.MatchString(strings.TrimSpace(text)):
@@ -107,7 +107,7 @@ func parseIostat(p *attach.Part) (all []report, headed bool, cpus int) {
 	var r *report
 	open := func() { all = append(all, report{disks: map[string]disk{}}); r = &all[len(all)-1] }
 	var now iostatTable
-	for _, text := range logical(p.Lines, now.whole) {
+	for _, text := range logical(p.Lines, broken{whole: now.whole}) {
 		f := fields(text)
 		switch {
 		case len(f) == 0 || iostatDate.MatchString(strings.TrimSpace(text)):

@@ -14,7 +14,7 @@ import (
 var pidstat = &attach.Kind{
 	Name:  "pidstat",
 	Rows:  true,
-	Hints: []string{"Linux ", "Command"},
+	Hints: []string{"Linux ", "Command", " PID ", " TGID "},
 	Claim: claimPidstat,
 	Read:  readPidstat,
 }

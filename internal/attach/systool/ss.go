@@ -63,6 +63,9 @@ var ssSums = regexp.MustCompile(`^(Total: \d+|TCP: +\d+ \(estab|Transport +Total
 // ssPart is one of the figures of a connection.
 var ssPart = regexp.MustCompile(`^(\w+:\S+|\w+\(\S*\)|bbr|cubic|reno|send|pacing_rate|delivery_rate|app_limited|ts|sack|ecn|ecnseen|fastopen|[\d.]+[KMG]?bps|timer:\S+|users:\S+)$`)
 
+// ssOne is one of those figures that may stand alone in a line.
+var ssOne = regexp.MustCompile(`^\d+[KMG]?bps\b|\b(data_segs_in|data_segs_out|segs_in|bytes_received|bytes_sent|minrtt|snd_wnd|rcv_wnd|rcv_space|rcv_ssthresh|notsent|delivered|busy|lastack|lastrcv|unacked|reordering|pmtu|bbr):[\d(]`)
+
 // ssMore reports whether a line goes on with the figures of a connection.
 func ssMore(f []string) bool {
 	if len(f) == 0 || len(f) > 64 {
@@ -77,7 +80,7 @@ func ssMore(f []string) bool {
 			}
 		}
 	}
-	return keyed >= 1 && known == len(f) && (keyed >= 2 || ssInfo.MatchString(strings.Join(f, " ")))
+	return keyed >= 1 && known == len(f) && (keyed >= 2 || ssInfo.MatchString(strings.Join(f, " ")) || ssOne.MatchString(strings.Join(f, " ")))
 }
 
 func ssLine(text string) bool {

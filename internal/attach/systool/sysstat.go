@@ -131,6 +131,9 @@ func sysstatNames(names []string) sysstatTool {
 			rates++
 		}
 	}
+	if rates >= 3 && (has("PID") || has("TID") || has("TGID")) {
+		return pidstatTool // the last name, Command, may stand in the next line
+	}
 	if rates >= 3 { // one of sar's many other tables
 		return sarTool
 	}
@@ -171,11 +174,17 @@ func sysstatWhole(names []string, text string) bool {
 	return sysstatNote(rest) || names != nil && sysstatRow(names, rest) || names == nil && headless(rest) != noTool
 }
 
+// sysstatStarts reports whether a line starts with a time, as rows and names do.
+func sysstatStarts(text string) bool {
+	f := fields(text)
+	return len(f) > 0 && (clockTime(f[0]) && strings.Contains(f[0], ":") || f[0] == "Average:" || f[0] == "Linux")
+}
+
 // claimSysstat counts the lines of one of sysstat's tools: a banner, lines of names, rows.
 func claimSysstat(kind sysstatTool, lines []paste.Line) int {
 	var names []string
 	whole := func(text string) bool { return sysstatWhole(names, text) }
-	return claimLogical(lines, whole, func(at int, text string) bool {
+	return claimLogical(lines, broken{whole: whole, starts: sysstatStarts}, func(at int, text string) bool {
 		if banner(text) != nil {
 			return sysstatAhead(lines[at+1:]) == kind
 		}
@@ -278,7 +287,7 @@ func parseSysstat(p *attach.Part) (s sysstatTables) {
 	var now *table
 	var names []string
 	since := ""
-	for _, text := range logical(p.Lines, func(text string) bool { return sysstatWhole(names, text) }) {
+	for _, text := range logical(p.Lines, broken{func(text string) bool { return sysstatWhole(names, text) }, sysstatStarts}) {
 		f := fields(text)
 		if m := banner(text); m != nil {
 			s.host = m[2]

@@ -113,15 +113,28 @@ func topWhole(names []string, text string) bool {
 	if _, ok := topHeader(text); ok {
 		return true
 	}
+	f := fields(text)
 	if topSummary(text) {
-		return !strings.HasSuffix(text, ",") && !strings.HasSuffix(text, ":")
+		_, figure := number(f[len(f)-1])
+		return !figure && !strings.HasSuffix(text, ",") && !strings.HasSuffix(text, ":")
 	}
-	return topRow(names, fields(text))
+	return topRow(names, f) && (len(f) >= len(names) || len(names) > manyColumns)
+}
+
+// topBroken says how lines look that a mail broke, below names that change.
+func topBroken(names *[]string) broken {
+	return broken{
+		whole: func(text string) bool { return topWhole(*names, text) },
+		starts: func(text string) bool {
+			_, header := topHeader(text)
+			return header || topSummary(strings.TrimSpace(text)) || topRow(*names, fields(text))
+		},
+	}
 }
 
 func claimTop(lines []paste.Line) int {
 	names := topDefault
-	return claimLogical(lines, func(text string) bool { return topWhole(names, text) }, func(at int, text string) bool {
+	return claimLogical(lines, topBroken(&names), func(at int, text string) bool {
 		text = strings.TrimSpace(text)
 		if topSummary(text) {
 			// Memory alone might be of /proc/meminfo or free.
@@ -159,13 +172,8 @@ func parseTop(p *attach.Part) (all []screen) {
 		all = append(all, screen{names: topDefault})
 		s = &all[len(all)-1]
 	}
-	complete := func(text string) bool {
-		if s == nil {
-			return topWhole(topDefault, text)
-		}
-		return topWhole(s.names, text)
-	}
-	for _, text := range logical(p.Lines, complete) {
+	names := topDefault
+	for _, text := range logical(p.Lines, topBroken(&names)) {
 		text = strings.TrimSpace(text)
 		if s == nil || topFirst.MatchString(text) || topTasks.MatchString(text) && s.total > 0 {
 			open()
@@ -187,7 +195,7 @@ func parseTop(p *attach.Part) (all []screen) {
 			s.memory(text)
 		default:
 			if n, ok := topHeader(text); ok {
-				s.names = n
+				s.names, names = n, n
 			} else if f := fields(text); topRow(s.names, f) {
 				s.rows = append(s.rows, row{cells: f})
 			} else if wrappedTop(text) {

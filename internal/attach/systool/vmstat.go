@@ -85,7 +85,7 @@ func vmstatRow(text string) bool {
 func vmstatWhole(text string) bool {
 	text = untimed(text)
 	if vmstatGroups(text) {
-		return strings.Contains(text, "cpu")
+		return strings.Contains(text, "cpu-") || strings.HasSuffix(text, "cpu")
 	}
 	if _, ok := vmstatHeader(text); ok {
 		return !strings.ContainsAny(text, "0123456789")
@@ -95,7 +95,7 @@ func vmstatWhole(text string) bool {
 
 func claimVmstat(lines []paste.Line) int {
 	groups, told := false, 0
-	n := claimLogical(lines, vmstatWhole, func(_ int, text string) bool {
+	n := claimLogical(lines, broken{whole: vmstatWhole}, func(_ int, text string) bool {
 		text = untimed(text)
 		_, names := vmstatHeader(text)
 		if groups && !names {
@@ -126,7 +126,7 @@ func parseVmstat(p *attach.Part) (run vmstatRun) {
 	since := 0 // rows since the last header
 	first := false
 	omitted := option(p, 'y')
-	for _, text := range logical(p.Lines, vmstatWhole) {
+	for _, text := range logical(p.Lines, broken{whole: vmstatWhole}) {
 		text = untimed(text)
 		if names, ok := vmstatHeader(text); ok {
 			// A header comes again each screen; sooner, it is another run.
