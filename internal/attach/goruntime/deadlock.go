@@ -35,7 +35,7 @@ var lockReport = &attach.Kind{
 }
 
 var (
-	reportWords = regexp.MustCompile(`^(?:POTENTIAL DEADLOCK:|Previous place where the lock was grabbed|Have been trying to lock it again for more than |Here is what goroutine \d+ doing now|Other goroutines holding locks|All current goroutines:|in one goroutine: happened |happened (?:before|after)|saw this ordering in one goroutine|in another goroutine: happened|current goroutine \d+ lock |goroutine \d+ (?:lock |\[)|previously there was |another goroutine |This usually means |If this is a false positive)`)
+	reportWords = regexp.MustCompile(`^(?:POTENTIAL DEADLOCK:|Previous place where the lock was grabbed|Have been trying to lock it again for more than |Here is what goroutine \d+ doing now|Other goroutines holding locks|All current goroutines:|in one goroutine: happened |happene?d (?:before|after)|saw this ordering in one goroutine|in another goroutine: happene?d|current goroutine \d+ lock |goroutine \d+ (?:lock |\[)|previously there was |another goroutine |This usually means |If this is a false positive)`)
 	reportPlace = regexp.MustCompile(`\.go:\d+\b|^[\w./*()@-]+\(.*\)$|^created by `)
 	reportFor   = regexp.MustCompile(`^Have been trying to lock it again for more than (\S+)$`)
 	reportLock  = regexp.MustCompile(`^goroutine (\d+) lock (0x[0-9a-f]+)`)
@@ -86,9 +86,12 @@ func readLockReport(p *attach.Part) attach.Reading {
 	if now != nil {
 		r.Figures = append(r.Figures, fmt.Sprintf("goroutine %d, which has it: [%s] in %s", now.id, now.state, now.own().fn))
 	}
+	if order {
+		r.Figures = append(r.Figures, orders(p.Lines)...)
+	}
 	switch {
 	case order:
-		r.Means = "Two locks are taken in opposite orders: goroutines that meet there wait for ever."
+		r.Means = "Two locks are taken in opposite orders: goroutines that meet there can wait for ever."
 		r.Not = "That it happened: it reports an order that can end so."
 	case waited >= tooLong:
 		r.State = attach.Ill
@@ -100,6 +103,50 @@ func readLockReport(p *attach.Part) attach.Reading {
 	}
 	r.Next = []attach.Next{{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=2'", Why: "all who wait for the lock, and the one that has it"}}
 	return r
+}
+
+var (
+	reportWhen  = regexp.MustCompile(`happene?d (before|after)`)
+	reportTaken = regexp.MustCompile(`([^\s/\\]+\.go:\d+) (\S+)(?: \{ ?(.{0,120}?) ?\})?`)
+)
+
+// orders says of each goroutine which lock it took first, and which then. A program's own wrapper
+// is named; go-deadlock's methods, which stand on top, are not.
+func orders(lines []paste.Line) (out []string) {
+	when, first := "", ""
+	for _, l := range lines {
+		t := strings.TrimSpace(l.Text)
+		if m := reportWhen.FindStringSubmatch(t); m != nil {
+			when = m[1]
+			if when == "before" && first != "" {
+				out = append(out, first+"; what it took then is cut off")
+				first = ""
+			}
+			continue
+		}
+		m := reportTaken.FindStringSubmatch(t)
+		if m == nil || when == "" || strings.HasPrefix(m[2], "go-deadlock.") {
+			continue
+		}
+		site := fmt.Sprintf("%s (%s)", m[2], m[1])
+		if m[3] != "" {
+			site += ": " + m[3]
+		}
+		if when == "before" {
+			first = "first in " + site
+		} else if first != "" {
+			out = append(out, first+"; then in "+site)
+			first = ""
+		}
+		when = ""
+	}
+	if first != "" {
+		out = append(out, first+"; what it took then is cut off")
+	}
+	if len(out) == 2 {
+		out[1] = "another goroutine: " + out[1]
+	}
+	return out
 }
 
 func next(lines []paste.Line, at int) string {
