@@ -234,6 +234,9 @@ var slabinfo = contextKind("/proc/slabinfo", []string{"slabinfo", "# name", ": t
 	for _, s := range all[:min(3, len(all))] {
 		figures = append(figures, fmt.Sprintf("%s: %s, %s objects in use", printed(s.name), mem(s.bytes), number(s.objs)))
 	}
+	if len(all) > 0 && all[0].bytes >= 1<<30 && all[0].bytes >= total/2 && strings.HasPrefix(all[0].name, "kmalloc-") && !strings.Contains(all[0].name, "-rcl-") {
+		return figures, fmt.Sprintf("Most of it is in %s, which the kernel cannot take back: a leak of a driver looks like this. That it grows, a second reading shows.", printed(all[0].name))
+	}
 	return figures, "It says what the kernel keeps objects in; memory in slabs is no lost time. How much of it can be given back is in /proc/meminfo (SReclaimable)."
 })
 

@@ -28,7 +28,7 @@ var killers = &attach.Kind{
 
 var (
 	earlyAvail = regexp.MustCompile(`mem avail(?:able)?: *(\d+) of +(\d+) ?MiB(?: \( *([\d.]+) ?%\))?,? *swap free: *(\d+) of +(\d+) ?MiB(?: \( *([\d.]+) ?%\))?`)
-	earlyKill  = regexp.MustCompile(`(?:sending (SIG\w+) to process (\d+)(?: uid \d+)? "([^"]*)".*?badness:? (\d+)|Killing process '?([^']*?)'? with signal (\d+), pid: (\d+))(?:.*?VmRSS:? (\d+) ?MiB)?`)
+	earlyKill  = regexp.MustCompile(`(?:sending (SIG\w+) to process (\d+)(?: uid \d+)? "([^"]*)".*?(?:badness|oom_score):? (\d+)|Killing process '?([^']*?)'? with signal (\d+), pid: (\d+))(?:.*?VmRSS:? (\d+) ?MiB)?`)
 	earlyRule  = regexp.MustCompile(`(?:sending )?(SIGTERM|SIGKILL) when mem(?: avail)? *<=? *([\d.]+) ?%(?: *(and|or) swap(?: free)? *<=? *([\d.]+) ?%)?`)
 	earlyOther = regexp.MustCompile(`(?i)^(?:earlyoom[: ]|earlyoom v|.*\bearlyoom(?:\[\d+\])?: |(?:user )?mem total: +\d+ ?MiB|(?:swap )?total: .*MiB, min|low memory! at or below|escalating to SIGKILL|process \d*\s*(?:did not exit|exited) |kill failed|Could not .* process|notify_ext|mem avail: *$)`)
 
@@ -55,7 +55,7 @@ func killerStart(l paste.Line) bool {
 	if own || killerStarted.MatchString(text) {
 		return true
 	}
-	return strings.Contains(text, "mem avail") && earlyAvail.MatchString(text) || strings.Contains(text, "badness") && earlyKill.MatchString(text) ||
+	return strings.Contains(text, "mem avail") && earlyAvail.MatchString(text) || (strings.Contains(text, "badness") || strings.Contains(text, "oom_score ")) && earlyKill.MatchString(text) ||
 		strings.Contains(text, "signal") && earlyKill.MatchString(text) || strings.Contains(text, " when mem") && earlyRule.MatchString(text) ||
 		strings.Contains(text, "M, ") && nohangState.MatchString(text) || strings.Contains(text, "PSI avg ") && nohangLine.MatchString(text) ||
 		(strings.Contains(text, "memory") || strings.Contains(text, "cgroups for") || strings.Contains(text, "oomd killed")) && oomdLine.MatchString(text) ||
@@ -124,7 +124,8 @@ func readKillers(p *attach.Part) attach.Reading {
 	oomd.say(&k.out)
 	k.out.Means = strings.TrimSpace(k.out.Means)
 	if k.out.Means == "" {
-		k.out.Means = "Nothing was killed, and no figure of memory is in it."
+		k.out.State = attach.CannotTell
+		k.out.Means = "No figure of memory is in it, and no line that says what was killed."
 	}
 	return k.out
 }

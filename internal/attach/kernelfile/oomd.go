@@ -138,6 +138,7 @@ func (o *oomdLog) judge(out *attach.Reading, worst *oomdGroup) {
 	case len(o.killed) > 0 && o.killed[0].of == "":
 		say(out, attach.CannotTell, "A group was killed by systemd-oomd since memory and swap were used up: an end, and by itself no cause of latency.")
 		shortOfMemory(out, out.Figures[0])
+		out.Not = cmp.Or(out.Not, "who used the memory: the group that is killed is the one with most in swap")
 	case len(o.killed) > 0:
 		say(out, attach.CannotTell, "A group was killed by systemd-oomd, not by the kernel: tasks had waited for memory for so large a part of the time. That is time, and not that memory was full.")
 		shortOfMemory(out, out.Figures[0])
