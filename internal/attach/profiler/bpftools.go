@@ -79,6 +79,8 @@ var bpfTools = divided([]bpfTool{
 	{name: "tcpconnect", has: "PID SADDR DADDR DPORT", unlike: "T", read: readSessions},
 	{name: "tcpdrop", has: "SADDR:SPORT DADDR:DPORT", stacks: true, read: readRetransmits},
 	{name: "ugc", has: "START TIME(us) DESCRIPTION", read: readPauses},
+	{name: "bashreadline", has: "TIME PID COMMAND", only: true, listed: listed{what: "command", by: "PID",
+		means: "It lists what people typed into bash: nothing of waiting is in it.", not: "That a command was slow: only when it was typed is in it."}},
 	{name: "javagc", has: "TIME CPU PID GC-TIME", only: true, listed: listed{what: "collection", sum: "GC-TIME",
 		means: "It lists collections of garbage by a Java virtual machine, each with its microseconds.",
 		not:   "Whether the program stood still meanwhile depends on the collector: the GC log says it."}},

@@ -34,6 +34,9 @@ var psNames = func() map[string]bool {
 // psHeader gives the columns. Tables of top have PID as well, and VIRT and RES beside it.
 func psHeader(text string) ([]string, bool) {
 	f := fields(text)
+	if strings.HasPrefix(text, "TIME") && slices.Equal(f, []string{"TIME", "PID", "COMMAND"}) {
+		return nil, false // bashreadline; ps puts the names of figures to the right
+	}
 	if len(f) < 2 || slices.Contains(f, "VIRT") || slices.Contains(f, "RES") || slices.Contains(f, "%VSZ") {
 		return nil, false
 	}
