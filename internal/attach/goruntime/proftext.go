@@ -284,6 +284,10 @@ func readPprof(part *attach.Part) attach.Reading {
 	p.named(part.Title + " " + part.Command + " " + part.Session)
 	p.sampleIndex(part.Command + " " + part.Session)
 	p.guess(t.unit)
+	if (p.kind == profHeap || p.kind == profAllocs) && !p.objects && t.unit == "" && t.rows > 0 && p.total > 0 {
+		// Bytes have units: another sample index was chosen in the session, unseen.
+		p.kind, p.objects, p.vague = profHeap, true, true
+	}
 	if t.listed {
 		return attach.Reading{Title: "pprof -list", State: attach.Healthy, Means: "it shows which lines of the source used the profile's quantity", Not: "what requests waited for",
 			Figures: listFigures(part.Lines)}
