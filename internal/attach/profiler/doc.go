@@ -40,5 +40,6 @@
 //	realtime.go     cyclictest
 //	perflock.go     perf lock
 //	asyncprofiler.go async-profiler's text
+//	memleak.go      memleak
 //	refused.go      tools that say nothing of waiting, by name
 package profiler

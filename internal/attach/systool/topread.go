@@ -109,6 +109,9 @@ func (t *table) programs() (name string, use float64, count int) {
 	return name, use, counts[name]
 }
 
+// fewTasks is fewer than any machine has: a list of so many is a choice of somebody's.
+const fewTasks = 15
+
 // unseen says that processes in a screen do not add up to what CPUs do. A screen shows those first
 // that use most, so what follows the last one, which uses next to nothing, cannot make up for it.
 func (s *screen) unseen(v *verdict, c cpuUse) {
@@ -116,10 +119,18 @@ func (s *screen) unseen(v *verdict, c cpuUse) {
 	if len(t.rows) < 3 || !t.has("%CPU", "CPU%") {
 		return
 	}
-	total, least := 0.0, 100.0
+	total, least := 0.0, t.num(t.rows[0], "%CPU", "CPU%")
+	users := map[string]bool{}
 	for _, r := range t.rows {
 		use := t.num(r, "%CPU", "CPU%")
+		if use > least+1 {
+			return // it is sorted by something else, so what is cut off may use more
+		}
 		total, least = total+use, min(least, use)
+		users[t.cell(r, "USER", "BENUTZER")] = true
+	}
+	if len(users) < 2 || s.total > 0 && s.total < fewTasks {
+		return // a filter may leave out who uses it: -u, -p
 	}
 	cpus := float64(max(1, s.cpus))
 	if busy := (100 - c.id - c.wa) * cpus; busy >= 60 && total < busy/2 && least < 1 {
