@@ -36,6 +36,7 @@
 //	files_read.go    what such files say together
 //	cgroup_cpu.go    quota, periods and throttled time
 //	cgroup_memory.go limit, use, and how often the limit was hit
+//	cgroup_acct.go   CPU time of groups of v1
 //
 // Of the kernel's log:
 //

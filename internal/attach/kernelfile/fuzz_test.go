@@ -13,6 +13,7 @@ func FuzzPressure(f *testing.F)          { fuzz.Kind(f, pressure) }
 func FuzzNamedFiles(f *testing.F)        { fuzz.Kind(f, namedFiles) }
 func FuzzCpuStat(f *testing.F)           { fuzz.Kind(f, cpuStat) }
 func FuzzCpuMax(f *testing.F)            { fuzz.Kind(f, cpuMax) }
+func FuzzCpuAcct(f *testing.F)           { fuzz.Kind(f, cpuAcct) }
 func FuzzMemoryStat(f *testing.F)        { fuzz.Kind(f, memoryStat) }
 func FuzzMemoryEvents(f *testing.F)      { fuzz.Kind(f, memoryEvents) }
 func FuzzSysctl(f *testing.F)            { fuzz.Kind(f, sysctl) }

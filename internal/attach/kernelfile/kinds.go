@@ -6,7 +6,7 @@ import "github.com/whystall/whystall/internal/attach"
 func Kinds() []*attach.Kind {
 	return []*attach.Kind{
 		vmstat, buddyinfo, meminfo, pressure,
-		namedFiles, cpuStat, cpuMax, memoryStat, memoryEvents, sysctl, choice,
+		namedFiles, cpuStat, cpuAcct, cpuMax, memoryStat, memoryEvents, sysctl, choice,
 		smaps, procMaps, numaMaps, procStack, wchan, klog, killers,
 		status, procPIDStat, procSched, limits, procIO, procCgroup, mounts,
 		procStat, loadavg, interrupts, softnet, slabinfo, zoneinfo, pagetypeinfo,
