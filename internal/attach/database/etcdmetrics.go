@@ -15,10 +15,11 @@ import (
 // etcdMetrics is what etcd's metrics say of its disk and its peers: the histograms of its page, and
 // quantiles of them that somebody asked Prometheus for.
 var etcdMetrics = &attach.Kind{
-	Name:  "etcd metrics",
-	Hints: []string{"etcd_", "histogram_quantile("},
-	Claim: claimEtcdMetrics,
-	Read:  readEtcdMetrics,
+	Name:    "etcd metrics",
+	Reports: true, // a histogram, and another one
+	Hints:   []string{"etcd_", "histogram_quantile("},
+	Claim:   claimEtcdMetrics,
+	Read:    readEtcdMetrics,
 }
 
 var (

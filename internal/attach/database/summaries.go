@@ -12,8 +12,9 @@ import (
 // Reports that sum up slow logs, and pools of servers in Java.
 
 var queryDigest = &attach.Kind{
-	Name:  "pt-query-digest",
-	Hints: []string{"# Overall: ", "# Profile", "# Rank Query ID", "user time, ", "# Query "},
+	Name:    "pt-query-digest",
+	Reports: true, // the profile, and a table for each class
+	Hints:   []string{"# Overall: ", "# Profile", "# Rank Query ID", "user time, ", "# Query "},
 	Claim: func(lines []paste.Line) int {
 		own := 0
 		n := attach.ClaimWhile(lines, func(i int, text string) bool {
@@ -174,7 +175,7 @@ func (c *digestClass) judge(r *result, selects bool) {
 		r.figure(line)
 		r.Means = ""
 		r.outside("a lock in the database's own tables", line, ratio(c.lock, c.total))
-	case selects && c.examines && c.examined >= manyRows && c.examined >= manyForOne*max(c.sent, 1):
+	case (selects || c.sent > 0) && c.examines && c.examined >= manyRows && c.examined >= manyForOne*max(c.sent, 1):
 		r.Means = ""
 		r.outside("the plan: it reads far more rows than it sends", line, 0)
 	}
