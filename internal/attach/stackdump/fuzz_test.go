@@ -25,3 +25,4 @@ func FuzzGCLog(f *testing.F)        { fuzz.Kind(f, gcLog) }
 func FuzzJstat(f *testing.F)        { fuzz.Kind(f, jstat) }
 func FuzzJVMHeap(f *testing.F)      { fuzz.Kind(f, jvmHeap) }
 func FuzzNodeReport(f *testing.F)   { fuzz.Kind(f, nodeReport) }
+func FuzzJVMMemory(f *testing.F)    { fuzz.Kind(f, hsMemory) }

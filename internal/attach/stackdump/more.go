@@ -68,6 +68,46 @@ var oneTrace = &attach.Kind{
 	Claim:   claimOneTrace,
 }
 
+// hsMemory is the head of what a JVM writes when it gets no memory from the system: its own heap
+// need not be full.
+var hsMemory = &attach.Kind{
+	Name:     "JVM without memory (hs_err)",
+	Hints:    []string{"There is insufficient memory for the Java Runtime"},
+	Prompted: true, // a line that starts with # looks like root's prompt
+	Claim: func(lines []paste.Line) int {
+		if !hsShort.MatchString(lines[0].Text) {
+			return 0
+		}
+		n := 1
+		for i := 1; i < min(len(lines), 64); i++ {
+			text := strings.TrimSpace(lines[i].Text)
+			if text != "" && !strings.HasPrefix(text, "#") {
+				break
+			}
+			if text != "" {
+				n = i + 1
+			}
+		}
+		return n
+	},
+	Read: func(p *attach.Part) attach.Reading {
+		r := attach.Reading{Title: "a JVM ended without memory", State: attach.CannotTell,
+			Means: "The system gave the JVM no more memory: the machine or its cgroup had none left, or a limit of mappings or threads was met. Its heap need not be full.",
+			Not:   "That anybody was slow before: memory that runs out often makes threads free some first, and what the JVM's end itself shows is no latency.",
+			Next:  []attach.Next{{Command: "cat /proc/pressure/memory; grep -E 'allocstall|compact_stall' /proc/vmstat; dmesg -T | grep -i oom", Why: "whether threads wait for memory now, and who was killed for it"}}}
+		for _, l := range p.Lines {
+			if m := hsFailed.FindStringSubmatch(l.Text); m != nil {
+				r.Figures = append(r.Figures, m[1])
+			}
+			if m := hsPID.FindStringSubmatch(l.Text); m != nil {
+				r.Who.PID = atoi(m[1])
+			}
+		}
+		r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Where: "the memory of the machine or of the cgroup: a JVM got no more of it, and ended", Proof: r.Figures})
+		return r
+	},
+}
+
 // hsErr is the head of what a JVM writes when it crashes.
 var hsErr = &attach.Kind{
 	Name:    "crash of a JVM (hs_err)",
@@ -85,6 +125,9 @@ var hsErr = &attach.Kind{
 }
 
 var (
+	hsShort     = regexp.MustCompile(`^\s*(?:# )?There is insufficient memory for the Java Runtime Environment to continue`)
+	hsFailed    = regexp.MustCompile(`(Native memory allocation \(\w+\) failed to (?:map|allocate) \d+ bytes.*)$`)
+	hsPID       = regexp.MustCompile(`\bpid=(\d{1,9})\b`)
 	hsErrLine   = regexp.MustCompile(`^(?:Command Line|Host|Time|Current thread|Stack: \[|Native frames|siginfo|Registers|Top of Stack|Instructions|Java frames|V  \[|C  \[|J \d+|j  |v  ~)`)
 	crashTask   = regexp.MustCompile(`^PID: (\d+)\s+TASK: [0-9a-f]+\s+CPU: \d+\s+COMMAND: "(.*)"`)
 	crashFrame  = regexp.MustCompile(`^ ?#\d+ \[[0-9a-f]{8,}\] ([\w.]+) at [0-9a-f]+`)
