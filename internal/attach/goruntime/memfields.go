@@ -33,10 +33,15 @@ var memNames = map[string]bool{
 	"maxrss": false, "heapgoal": false, "debugfreeosmemory": false, "bysize": false, "size": false,
 }
 
+var memJoin = strings.NewReplacer("-", "", "_", "", " ", "")
+
 // memName is a field's name as memNames has it; "": it is none.
 func memName(s string) string {
 	for _, name := range []string{s, s[strings.LastIndexByte(s, ' ')+1:]} {
-		name = strings.ToLower(strings.NewReplacer("-", "", "_", "", " ", "").Replace(name))
+		if len(name) > 24 {
+			continue
+		}
+		name = strings.ToLower(memJoin.Replace(name))
 		if _, ok := memNames[name]; ok {
 			return name
 		}
@@ -179,13 +184,17 @@ func memTable(lines []paste.Line) (names, values []string) {
 	return nil, nil
 }
 
+// memFirst is within how many lines a field of the heap comes: so a text of lines that are nearly
+// its own takes no time in the square.
+const memFirst = 8
+
 // claimMemFields takes lines that name fields, and the numbers of the list of pauses.
 func claimMemFields(lines []paste.Line) int {
 	if n := claimMemTable(lines); n > 0 {
 		return n
 	}
 	seen := map[string]bool{}
-	end, list := 0, false
+	end, list, heap := 0, false, false
 	for i, line := range lines {
 		t := strings.TrimSpace(line.Text)
 		if line.Command != "" || i > 2000 {
@@ -201,26 +210,26 @@ func claimMemFields(lines []paste.Line) int {
 		fields := memField.FindAllStringSubmatch(t, 60)
 		mine := list && onlyNumbers(t) || strings.HasPrefix(t, "# runtime.MemStats") || lead != nil && memName(lead[1]) != ""
 		mine = mine || i > 0 && strings.Trim(t, "{}[], ") == ""
-		known := 0
+		known := map[string]bool{}
 		for _, f := range fields {
 			if name := memName(f[1]); name != "" {
-				seen[name] = true
-				known++
+				seen[name], known[name] = true, true
+				heap = heap || memNames[name]
 			}
 		}
-		if !mine && known < 3 {
+		if !mine && len(known) < 3 || i >= memFirst && !heap {
 			break
 		}
 		list = list && onlyNumbers(t) || strings.Contains(t, "Pause")
 		end = i + 1
 	}
-	heap := 0
+	own := 0
 	for name := range seen {
 		if memNames[name] {
-			heap++
+			own++
 		}
 	}
-	if heap < 2 || len(seen) < 4 {
+	if own < 2 || len(seen) < 4 {
 		return 0
 	}
 	return end

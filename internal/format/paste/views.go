@@ -132,6 +132,7 @@ func stripped(lines []Line, re *regexp.Regexp) []Line {
 const (
 	leastWidth = 60
 	mostWidth  = 400
+	mostWraps  = 64 // widths in a line: a log of lines that are alike is no line that was broken
 )
 
 // startTimed is a line that starts with a time or a date: it is a record of its own.
@@ -161,7 +162,7 @@ func unwrapped(lines []Line, loose int) []Line {
 	var out []Line
 	open := false // the last line goes on
 	for _, l := range lines {
-		if n := len(out); open && !startTimed.MatchString(l.Text) && l.Command == "" && l.Text != "" && n > 0 && out[n-1].Block == l.Block {
+		if n := len(out); open && !startTimed.MatchString(l.Text) && l.Command == "" && l.Text != "" && n > 0 && out[n-1].Block == l.Block && len(out[n-1].Text) < mostWraps*width {
 			last := &out[n-1].Text
 			*last += strings.Repeat(" ", width-(len(*last)-1)%width-1) + l.Text
 		} else {
