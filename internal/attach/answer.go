@@ -23,7 +23,7 @@ type Told struct {
 type Unknown struct {
 	File string
 	Range
-	Words bool   // it is what a person wrote: nobody expects it to be known
+	Sort  Sort   // what it is; only an output is expected to be known
 	Guess string // the kind that is nearest, "" if none is near
 	Why   string `prose:"yes"` // what is missing of it
 }

@@ -18,6 +18,8 @@
 //	words.go    which of many words stand in a line, in one pass; which kinds to ask about it
 //	figures.go  how figures are summed up and written
 //	disks.go    what counters of disks say, whoever printed them
+//	guess.go    what a range is that no kind knows, and which kind is nearest
+//	sorts.go    words, source code, configurations, versions told from outputs
 //	claim.go    how many lines a kind claims: while they are its own, or a JSON text
 //	command.go  what a command says of the part below it
 //	explain.go  Explain: what all parts together say; start here

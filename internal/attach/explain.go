@@ -28,7 +28,7 @@ func Explain(parts []*Part, unknown []Unknown) *Answer {
 		a.State = worse(a.State, t.State)
 	}
 	for _, u := range unknown {
-		if !u.Words {
+		if u.Sort == SortOutput {
 			a.State = worse(a.State, CannotTell)
 		}
 	}

@@ -7,24 +7,86 @@ import (
 	"github.com/whystall/whystall/internal/format/paste"
 )
 
-// Leftovers says of each range of a file what it may be: words of a person, the rest of a log, or
-// data that resembles a kind.
+// Leftovers says of each range of a file what it may be: words of a person, what they are about,
+// the rest of a log or of a part, or data that resembles a kind.
 func Leftovers(file string, ranges []Range, parts []*Part, kinds []*Kind) (out []Unknown) {
-	for _, r := range ranges {
-		u := Unknown{File: file, Range: r, Words: words(r.Lines) || ofLog(r, parts)}
-		if !u.Words {
-			u.Guess = guess(r.Lines, kinds)
+	for i, r := range ranges {
+		u := Unknown{File: file, Range: r, Sort: leftSort(i, ranges, parts)}
+		if u.Sort == SortOutput || u.Sort == SortLine {
+			if u.Guess = guess(r.Lines, kinds); u.Guess != "" {
+				u.Sort = SortOutput
+			}
 		}
 		out = append(out, u)
 	}
 	return out
 }
 
+// leftSort says what a range is, by itself, by what stands beside it, and by the fence around it.
+func leftSort(i int, ranges []Range, parts []*Part) Sort {
+	r := ranges[i]
+	s := sortOf(r.Lines, len(parts) > 0)
+	if s == SortOutput || s == SortLog || s == SortLine || s == SortConfig {
+		switch {
+		case ofLog(r, parts):
+			return SortLog
+		case restOf(r, parts):
+			return SortRest
+		}
+	}
+	if s != SortOutput && s != SortWords && s != SortLine || r.Lines[0].Block <= 0 {
+		return s
+	}
+	// Blank lines divide a program or a configuration into ranges.
+	var all []paste.Line
+	for _, o := range ranges[max(0, i-mostApart):min(len(ranges), i+mostApart)] {
+		if o.Lines[0].Block == r.Lines[0].Block && len(all) < maxGuess {
+			all = append(all, o.Lines...)
+		}
+	}
+	if whole := sortOf(all, len(parts) > 0); len(all) > len(r.Lines) && (whole == SortCode || whole == SortConfig) {
+		return whole
+	}
+	return s
+}
+
+// mostApart bounds how many blank lines a program is put together over.
+const mostApart = 16
+
+// How many lines beside a part are taken for its own, and between two of one kind. A table has
+// more.
+const (
+	mostRest    = 2
+	mostBetween = 4
+)
+
+// restOf reports whether a range stands right above or below a part, and is too short to be an
+// output: a heading that the part's kind does not know, or a row that is cut off.
+func restOf(r Range, parts []*Part) bool {
+	n := r.Last - r.First + 1
+	if n > mostBetween {
+		return false
+	}
+	var above, below *Part
+	for _, p := range parts {
+		if r.First == p.Last()+1 && fenced(r.Lines[0]) == fenced(p.Lines[len(p.Lines)-1]) {
+			above = p
+		}
+		if r.Last == p.First()-1 && fenced(r.Lines[0]) == fenced(p.Lines[0]) {
+			below = p
+		}
+	}
+	return n <= mostRest && (above != nil || below != nil) || above != nil && below != nil && above.Kind == below.Kind
+}
+
 // ofLog reports whether a range is the rest of a log that has lines of a scattered kind: it stands
-// among them, or has a logger's prefixes.
+// among them, has a logger's prefixes, or starts with a time right beside them.
 func ofLog(r Range, parts []*Part) bool {
 	for _, p := range parts {
-		if p.Kind.Scattered && (r.First > p.First() && r.Last < p.Last() || r.Lines[0].Raw != "") {
+		if !p.Kind.Scattered {
+			continue
+		}
+		if r.First > p.First() && r.Last < p.Last() || r.Lines[0].Raw != "" || (r.Last == p.First()-1 || r.First == p.Last()+1) && logLine.MatchString(r.Lines[0].Text) {
 			return true
 		}
 	}

@@ -62,6 +62,7 @@ type AttachedCause struct {
 type AttachedUnknown struct {
 	Where
 	Words bool   `json:"words"`           // a person wrote it
+	Is    string `json:"is,omitempty"`    // what it is: words, source code, configuration, versions; "": an output
 	Guess string `json:"guess,omitempty"` // the kind that it resembles most
 }
 

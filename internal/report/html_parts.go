@@ -45,7 +45,7 @@ func pageAttached(a *Attached) *webpage.Attached {
 	for _, u := range a.Unknown {
 		s := u.Where.String()
 		switch {
-		case u.Words:
+		case u.Is != "":
 			continue
 		case u.Guess != "":
 			s += ": nearest to " + u.Guess

@@ -49,7 +49,7 @@ func (m *markdown) attached(a *Attached) {
 		m.line("\n%s", escape(sentence(s)))
 	}
 	for _, u := range a.Unknown {
-		if u.Words {
+		if u.Is != "" {
 			continue
 		}
 		s := "not known"
@@ -57,6 +57,9 @@ func (m *markdown) attached(a *Attached) {
 			s += ", nearest to " + u.Guess
 		}
 		m.line("\n%s: %s", code(u.place()), escape(s))
+	}
+	if aside := a.aside(); aside != "" {
+		m.line("\nNo output: %s", escape(aside))
 	}
 	for i, n := range a.Next {
 		if i == maxNext {

@@ -55,7 +55,7 @@ func attachedSample() *Attached {
 			{Cause: "cpu-throttled", Grade: GradeFound, Confidence: "possible", Share: 0.4, Title: "t", Proof: []string{"p"}, Remedy: "r", From: []Where{at, at}},
 			{Grade: GradeOutside, Title: "in the database", Proof: []string{}, From: []Where{at}},
 		},
-		Unknown: []AttachedUnknown{{Where: at, Guess: "vmstat N"}, {Where: at, Words: true}},
+		Unknown: []AttachedUnknown{{Where: at, Guess: "vmstat N"}, {Where: at, Words: true, Is: "words"}},
 		Notes:   []string{"n"},
 		Next:    []AttachedNext{{Command: "c", Why: "w"}},
 	}

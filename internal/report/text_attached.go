@@ -176,7 +176,7 @@ func (p *page) attachedPart(a *Attached, t *AttachedPart) {
 func (p *page) attachedUnknown(a *Attached) {
 	n := 0
 	for _, u := range a.Unknown {
-		if u.Words {
+		if u.Is != "" {
 			continue
 		}
 		if n++; n > maxUnknown {
@@ -191,7 +191,39 @@ func (p *page) attachedUnknown(a *Attached) {
 	if n > maxUnknown {
 		p.line("  and %d more ranges that are not known", n-maxUnknown)
 	}
+	if aside := a.aside(); aside != "" {
+		p.par("  no output: ", aside)
+	}
 }
+
+// aside says where what is no output stands: source code, a configuration, versions. What a person
+// wrote is named only where nothing else is known.
+func (a *Attached) aside() string {
+	places := map[string][]string{}
+	var sorts []string
+	for _, u := range a.Unknown {
+		if u.Is == "" || (u.Words || u.Is == restOfPart) && len(a.Parts) > 0 {
+			continue
+		}
+		if places[u.Is] == nil {
+			sorts = append(sorts, u.Is)
+		}
+		places[u.Is] = append(places[u.Is], u.lines())
+	}
+	var out []string
+	for _, s := range sorts {
+		l := places[s]
+		text := s + " " + strings.Join(l[:min(len(l), maxPlaces)], ", ")
+		if more := len(l) - maxPlaces; more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, "; ")
+}
+
+// restOfPart is what attach calls lines right beside a part.
+const restOfPart = "the rest of a part"
 
 func (p *page) attachedNext(a *Attached) {
 	for i, n := range a.Next {
@@ -299,7 +331,7 @@ func (a *Attached) onlyContext() bool {
 		}
 	}
 	for _, u := range a.Unknown {
-		if !u.Words {
+		if u.Is == "" {
 			return false
 		}
 	}
@@ -342,6 +374,14 @@ func (c *AttachedCause) places() string {
 
 // place is a range for people: "paste.txt:3-14".
 func (w Where) place() string { return Printable(w.String()) }
+
+// lines is a range without its file.
+func (w Where) lines() string {
+	if w.First == w.Last {
+		return fmt.Sprint(w.First)
+	}
+	return fmt.Sprintf("%d-%d", w.First, w.Last)
+}
 
 // String is the same with a name as it came.
 func (w Where) String() string {

@@ -42,7 +42,7 @@ func TestLines(t *testing.T) {
 		{"entities", "a&nbsp;&gt; b &amp;amp; c", []string{"a > b & c"}},
 		{"tags", "<details><summary>dump</summary>\n<pre><code class=\"language-bash\">$ free\nx\n</code></pre>\n</details>\n", []string{"dump", "$ free", "x", "", ""}},
 		{"no tags", "#1 f (a=<optimized out>)\n<idle> 3\n", []string{"#1 f (a=<optimized out>)", "<idle> 3"}},
-		{"idle prompts", "[a@b ~]$\nroot@h:~] $\n^C\n^Cx\n(gdb)\n$\n", []string{"", "", "", "^Cx", "", ""}},
+		{"idle prompts", "[#3#a@b ~]$\n[a@b ~]$\nroot@h:~] $\n^C\n^Cx\n(gdb)\n$\n", []string{"", "", "", "", "^Cx", "", ""}},
 		{"a fence cut off", "x 1\n```\ntext\n```bash\ny 2\n```\n", []string{"x 1", "", "text", "", "y 2", ""}},
 		{"a line of code", "`gc 1 @1s`\n`a` and `b`\n`-- c\n``\n", []string{"gc 1 @1s", "`a` and `b`", "`-- c", "``"}},
 		{"crlf", "a\r\nb\r\n", []string{"a", "b"}},
@@ -107,6 +107,8 @@ func TestPrompts(t *testing.T) {
 		"(gdb) thread apply all bt":                           " thread apply all bt",
 		"==> /proc/1/smaps <==":                               " cat /proc/1/smaps",
 		"root@web1:/# kubectl exec -it p -- cat /proc/1/stat": "web1 kubectl exec -it p -- cat /proc/1/stat",
+		"(root) ~ # ./cachestat.py":                           " ./cachestat.py",
+		"→ perf stat ./a":                                     " perf stat ./a",
 		"web1# iostat -x 1":                                   "web1 iostat -x 1",
 
 		// Output that only looks like a prompt.

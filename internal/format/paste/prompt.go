@@ -14,6 +14,7 @@ var prompts = []*regexp.Regexp{
 	regexp.MustCompile(`^\[?(?:\([\w.-]+\) ?)?[\w.-]+@(?P<host>[\w.-]+)(?:[: ]+[^\s$#%>][^$#%>]{0,80}?| *)\]? ?[$#%>❯]\s+(?P<cmd>\S.*)$`),
 	regexp.MustCompile(`^\[?(?:\([\w.-]+\) ?)?[\w.-]+@(?P<host>[\w.-]+)[: ][^$#%>]{0,80}\]?[$#%>](?P<cmd>[a-z/].*)$`),
 	regexp.MustCompile(`^(?:[➜❯λ▶»]|╰─+[$#>➤]?)\s+(?:[~\w./-]+ )?(?:git:\([^)]*\) ?)?(?:[✗±] ?)?(?P<cmd>\S.*)$`),
+	regexp.MustCompile(`^\([\w.-]+\) ?[~/][\w./~-]* ?[#$%>]\s+(?P<cmd>\S.*)$`),
 	regexp.MustCompile(`^(?:bash|sh|ash|zsh|dash)-[\d.]+[$#]\s*(?P<cmd>\S.*)$`),
 	regexp.MustCompile(`^(?:mysql|MySQL|MariaDB|TiDB|tidb|sql|sqlite|SQL)(?: ?[\[(][^\])]{0,60}[\])]+)?>\s+(?P<cmd>\S.*)$`),
 	regexp.MustCompile(`^(?:MySQL|TiDB|tidb) [^>]{0,60}>\s+(?P<cmd>\S.*)$`),
@@ -28,7 +29,7 @@ var prompts = []*regexp.Regexp{
 }
 
 // Prompts that are so short that only a known command tells them from output.
-var shortPrompt = regexp.MustCompile(`^(?P<host>(?:[A-Za-z][\w.-]*)?)(?:(?:[~/][\w./~-]*) ?)?(?:[$%]|[#>]) ?(?P<cmd>\S.*)$`)
+var shortPrompt = regexp.MustCompile(`^(?P<host>(?:[A-Za-z][\w.-]*)?)(?:(?:[~/][\w./~-]*) ?)?(?:[$%]|[#>]|→) ?(?P<cmd>\S.*)$`)
 
 // dollar is a prompt by itself: few outputs start a line with it.
 var dollar = regexp.MustCompile(`^[$] (?P<cmd>[\w./~(][^=:]*(?:\s.*)?|[A-Z_]+=\S+ .*)$`)
@@ -36,7 +37,7 @@ var dollar = regexp.MustCompile(`^[$] (?P<cmd>[\w./~(][^=:]*(?:\s.*)?|[A-Z_]+=\S
 // idlePrompt is a prompt at which nobody typed, or a key that ended a tool.
 var idlePrompt = regexp.MustCompile(`^(?:\[?(?:\([\w.-]+\) ?)?[\w.-]+@[\w.-]+(?:[: ]+[^\s$#%>][^$#%>]{0,80}?|:? *)\]? ?[$#%>❯]` +
 	`|(?:bash|sh|ash|zsh|dash)-[\d.]+[$#]|(?:mysql|MySQL|MariaDB|TiDB|tidb)(?: ?[\[(][^\])]{0,60}[\])]+)?>|\((?:gdb|pprof|dlv|lldb)\)` +
-	`|[a-z][\w-]*=[#>*!]|(?:redis )?[\w.-]+:\d{2,5}(?:\[\d+\])?>|[$#]|(?:\^[CDZ\\])+)$`)
+	`|\[[^\s\]]*[\w.-]+@[\w.-]+(?: [^\]]*)?\] ?[$#]|[a-z][\w-]*=[#>*!]|(?:redis )?[\w.-]+:\d{2,5}(?:\[\d+\])?>|[$#]|(?:\^[CDZ\\])+)$`)
 
 // idle empties a line that is a prompt and nothing more.
 func (l *Line) idle() {
@@ -56,7 +57,7 @@ func (l *Line) prompt() {
 		l.command(text, "")
 		return
 	}
-	if text == "" || len(text) > 4096 || !strings.ContainsAny(text[:min(len(text), 160)], "$#>%❯➜λ▶»)╰") {
+	if text == "" || len(text) > 4096 || !strings.ContainsAny(text[:min(len(text), 160)], "$#>%❯➜λ▶»→)╰") {
 		return
 	}
 	for _, re := range prompts {
