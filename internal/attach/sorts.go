@@ -55,7 +55,7 @@ func sortOf(lines []paste.Line, known bool) Sort {
 	}
 	most := func(part int) bool { return part*3 >= n.all*2 }
 	switch {
-	case n.words == n.all:
+	case n.words == n.all, n.all == 1 && n.config == 1 && strings.HasSuffix(lines[0].Text, ":"):
 		return SortWords
 	case n.versions > 0 && most(n.versions+n.words):
 		return SortVersions

@@ -17,6 +17,7 @@ func TestSorts(t *testing.T) {
 		{SortWords, "**Describe the bug**\nThe queue stalls  when `worker.Run()` is called twice, see [the docs](https://x.example/a?b=1)."},
 		{SortWords, "1. start `app --port 80`\n2. wait for 5 minutes\n3. look at /var/log/app.log"},
 		{SortWords, "- [x] I searched the existing issues\n- [ ] I can reproduce it with the latest release"},
+		{SortWords, "config:"},
 		{SortWords, "![queue](https://x.example/q.png)"},
 		{SortWords, "在 `/var/log/app.log` 中可以看到如下信息"},
 		{SortWords, "# ========\n# captured on: Mon Nov 23 01:02:03 2026"},

@@ -16,7 +16,7 @@ const (
 	logLines    = 4096    // of a scattered one, which later lines are added to
 	behindMark  = 10      // lines behind one with a mark that may belong to it
 	mostLines   = 30_000  // of one scattered part
-	mostRows    = 40_000  // of a kind with rows that are read
+	mostRows    = 35_000  // of a kind with rows that are read
 	mostOthers  = 60_000  // lines of all other parts of a long file
 	mostParts   = 100     // of one kind of a long file
 	longestLine = 1 << 20
