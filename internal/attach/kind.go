@@ -42,7 +42,7 @@ type Kind struct {
 	// become one; without it each is read alone.
 	Joins bool
 
-	// Rows: Read keeps each line as a row of figures. So of a part only the first 35 000 lines are
+	// Rows: Read keeps each line as a row of figures. So of a part only the first 28 000 lines are
 	// read, and the reading says so.
 	Rows bool
 

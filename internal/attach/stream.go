@@ -12,11 +12,11 @@ const (
 	wholeLines  = 40_000  // unless it has more lines: one takes more memory than its text
 	windowSize  = 256 << 10
 	largeWindow = 4 << 20 // of one part that goes on
-	largeLines  = 60_000  // of it
+	largeLines  = 35_000  // of it
 	logLines    = 4096    // of a scattered one, which later lines are added to
 	behindMark  = 10      // lines behind one with a mark that may belong to it
 	mostLines   = 30_000  // of one scattered part
-	mostRows    = 35_000  // of a kind with rows that are read
+	mostRows    = 28_000  // of a kind with rows that are read
 	mostOthers  = 60_000  // lines of all other parts of a long file
 	mostParts   = 100     // of one kind of a long file
 	longestLine = 1 << 20
