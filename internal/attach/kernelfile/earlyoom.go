@@ -14,7 +14,6 @@ import (
 type earlyLog struct {
 	states             int
 	first, least, last earlyState
-	rule               string
 	memLimit           float64 // percent; 0: not said
 	swapLimit          float64
 	kills              []*earlyVictim
