@@ -35,15 +35,15 @@ var etcd = &attach.Kind{
 
 var (
 	etcdOld    = regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ [IWENCD] \| (etcdserver|raft|wal|mvcc|embed|rafthttp|etcdmain|snap|lease|auth|pkg|api|store|membership)\b`)
-	etcdCaller = regexp.MustCompile(`"caller":"(etcdserver|raft|wal|mvcc|embed|rafthttp|etcdmain|membership|v3rpc|traceutil|v3compactor|cindex)/`)
+	etcdCaller = regexp.MustCompile(`"caller": ?"(etcdserver|raft|wal|mvcc|embed|rafthttp|etcdmain|membership|v3rpc|traceutil|v3compactor|cindex)/`)
 	// etcdMaybe are names that packages of other programs have as well.
-	etcdMaybe = regexp.MustCompile(`^\{"level":"\w+","ts":"[^"]+","(?:logger|caller)":"(?:[\w.-]+","caller":")?(snap|lease|auth|fileutil|txn|backend|schema|version|zapgrpc|flags|host|grpcproxy|transport|leasing|storage|apply|adapters|osutil|api)/`)
+	etcdMaybe = regexp.MustCompile(`^\{"level": ?"\w+", ?"ts": ?"[^"]+", ?"(?:logger|caller)": ?"(?:[\w.-]+", ?"caller": ?")?(snap|lease|auth|fileutil|txn|backend|schema|version|zapgrpc|flags|host|grpcproxy|transport|leasing|storage|apply|adapters|osutil|api)/`)
 	etcdRaft  = regexp.MustCompile(`^raft\d{4}/\d\d/\d\d \d\d:\d\d:\d\d INFO: `)
 	etcdWords = regexp.MustCompile(`apply request took too long|apply entries took too long|took too long [([][\d.]+\w+[)\]] to execute|slow fdatasync|failed to send out heartbeat on time|leader failed to send out heartbeat|wal: sync duration of|waiting for ReadIndex response took too long|server is likely overloaded|leader is overloaded likely|avoid queries with large range`)
 	// etcdLogged is what a line of a log has and a sentence about it has not.
 	etcdLogged = regexp.MustCompile(`"msg":|\d\d:\d\d:\d\d| \| |^\s*(?:etcdserver|etcdmain|rafthttp|raft|wal|mvcc|embed|lease)(?:/\S+)?: |\bmsg=`)
-	etcdTook   = regexp.MustCompile(`"took":"?([\d.]+[mµun]?s?|[\dhm.s]+)"?|took too long \(([\dhmµu.s]+)\)|took too long \[([\dhmµu.s]+)(?: for|\])|sync duration of ([\dhmµu.s]+)`)
-	etcdOver   = regexp.MustCompile(`"exceeded-duration":"([^"]+)"|timeout for ([\dhmµun.s]+)[,)]`)
+	etcdTook   = regexp.MustCompile(`"took": ?"?([\d.]+[mµun]?s?|[\dhm.s]+)"?|took too long \(([\dhmµu.s]+)\)|took too long \[([\dhmµu.s]+)(?: for|\])|sync duration of ([\dhmµu.s]+)`)
+	etcdOver   = regexp.MustCompile(`"exceeded-duration": ?"([^"]+)"|timeout for ([\dhmµun.s]+)[,)]`)
 )
 
 func isEtcd(text string) bool {
@@ -68,7 +68,7 @@ type complaints struct {
 func readEtcd(p *attach.Part) attach.Reading {
 	var c complaints
 	for _, l := range p.Lines {
-		c.line(l.Text)
+		c.line(withoutBlanks(l.Text))
 	}
 	r := &result{}
 	r.Title = "etcd's log, " + attach.Plural(len(p.Lines), "line")

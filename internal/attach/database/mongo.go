@@ -31,7 +31,7 @@ var mongoSlow = &attach.Kind{
 }
 
 var (
-	mongoJSON  = regexp.MustCompile(`"msg":"Slow query".*"durationMillis":(\d+)`)
+	mongoJSON  = regexp.MustCompile(`"msg": ?"Slow query".*"durationMillis": ?(\d+)`)
 	mongoCut   = regexp.MustCompile(`^\{"t":\{"\$date":.*"msg":"Slow query".*"planSummary":`) // its end, with the duration, is missing
 	mongoText  = regexp.MustCompile(`\b(?:COMMAND|WRITE|QUERY)\s+\[\S+\] .* (\d+)ms$`)
 	mongoOld   = regexp.MustCompile(`\[[\w-]+\] (?:command|query|insert|update|remove|getmore) \S+ .*\b(?:keyUpdates|reslen|numYields|nscanned):.* (\d+)ms$`) // before 3.2
@@ -103,6 +103,7 @@ func readMongo(p *attach.Part) attach.Reading {
 		if at += max(lines, 1); lines > 1 || mongoBare.MatchString(text) {
 			l.Text = text
 		}
+		l.Text = withoutBlanks(l.Text)
 		ms := num(mongoJSON, l.Text)
 		if ms == 0 {
 			ms = num(mongoText, l.Text)

@@ -1,6 +1,8 @@
 package database
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"math"
 	"strconv"
@@ -113,4 +115,17 @@ func ratio(part, whole float64) float64 {
 		return 0
 	}
 	return min(1, part/whole)
+}
+
+// withoutBlanks is a record of JSON as its program wrote it: many that pass logs on put a blank
+// behind each colon. Any other line stays as it is.
+func withoutBlanks(text string) string {
+	if !strings.HasPrefix(text, "{") || !strings.Contains(text, `": `) {
+		return text
+	}
+	var b bytes.Buffer
+	if json.Compact(&b, []byte(text)) != nil {
+		return text
+	}
+	return b.String()
 }
