@@ -342,7 +342,7 @@ func (c *cutter) title(n int) string {
 	r := &c.unknown[i]
 	above := r.Lines[len(r.Lines)-1]
 	text := strings.TrimSpace(above.Text)
-	if above.Raw != "" || !sentence(text) && !strings.HasSuffix(text, ":") || r.Last < n-3 || len(text) > 120 || len(c.parts) > 0 && r.Last < c.parts[len(c.parts)-1].Last() {
+	if above.Raw != "" || !sentence(text) && !strings.HasSuffix(text, ":") || r.Last < n-3 || len(text) > 240 || len(c.parts) > 0 && r.Last < c.parts[len(c.parts)-1].Last() {
 		return ""
 	}
 	r.Lines = r.Lines[:len(r.Lines)-1]

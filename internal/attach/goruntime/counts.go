@@ -62,16 +62,17 @@ const leakHeading = "goroutineleak profile: total "
 // countLine parses "100 @ 0x40380b0 0x4048c80", of which a chat may have cut the end, and as people
 // shorten a stack to the function that matters: "100 @ ... main.work".
 func countLine(s string) (n int, ok bool) {
-	head, rest, ok := strings.Cut(strings.TrimSpace(s), " @")
+	head, rest, ok := strings.Cut(unmarked(s), " @")
 	n, isNumber := whole(head)
 	return n, ok && isNumber && (strings.HasPrefix(rest, " 0x") || rest == "" || strings.HasPrefix(rest, " ... "))
 }
 
 // stackLine parses "#	0x40489e6	sync.(*Mutex).Lock+0x46	/go/src/sync/mutex.go:71".
+// A page may have lost the "#"; then only a whole line is one.
 func stackLine(s string) (f frame, ok bool) {
-	rest, ok := strings.CutPrefix(strings.TrimSpace(s), "#")
+	rest, marked := strings.CutPrefix(unmarked(s), "#")
 	fields := strings.Fields(rest)
-	if !ok || len(fields) < 1 || !strings.HasPrefix(fields[0], "0x") {
+	if len(fields) < 1 || !strings.HasPrefix(fields[0], "0x") || !marked && !wholeStackLine(fields) {
 		return f, false
 	}
 	if len(fields) == 1 { // "#	0x0": nobody knows which function
@@ -87,6 +88,18 @@ func stackLine(s string) (f frame, ok bool) {
 	}
 	return f, true
 }
+
+// wholeStackLine knows an address, a function with an offset and a place.
+func wholeStackLine(fields []string) bool {
+	if len(fields) < 3 || !strings.Contains(fields[1], "+0x") {
+		return false
+	}
+	_, isPlace := parsePlace(fields[len(fields)-1])
+	return isPlace
+}
+
+// unmarked takes off what markdown puts around a text that is bold or code.
+func unmarked(s string) string { return strings.TrimSpace(strings.Trim(strings.TrimSpace(s), "*`")) }
 
 // claimCounts takes a heading, lines of counts, and the lines with # and blank lines below them.
 func claimCounts[T any](lines []paste.Line, heading string, isCount func(string) (T, bool)) int {
@@ -132,7 +145,7 @@ func countsHead(s, heading string) bool {
 	if at < 0 {
 		return false
 	}
-	before, after := strings.TrimSpace(s[:at]), strings.TrimSpace(s[at+len(heading):])
+	before, after := unmarked(s[:at]), unmarked(s[at+len(heading):])
 	return digits(after) > 0 && digits(after) == len(after) && len(before) <= 60 && (before == "" || strings.HasSuffix(before, "]") || strings.HasSuffix(before, ":") || strings.HasSuffix(before, "|"))
 }
 
@@ -180,7 +193,7 @@ func parseCounts(lines []paste.Line) *dump {
 			continue
 		}
 		if _, total, ok := strings.Cut(t, "profile: total "); ok {
-			d.total, _ = strconv.Atoi(strings.TrimSpace(total))
+			d.total, _ = strconv.Atoi(unmarked(total))
 		}
 		if t == "..." || t == "…" {
 			d.cut++

@@ -2,6 +2,7 @@ package goruntime
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 )
@@ -63,6 +64,76 @@ func (p *picture) readRemote(r *attach.Reading) {
 	r.Next = append(r.Next, attach.Next{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=1' a minute later", Why: "a number that only grows is a leak"})
 }
 
+// readClients says how many connections of HTTP clients are kept. Each has two goroutines, which
+// look idle also where nobody closed the body of an answer.
+func (p *picture) readClients(r *attach.Reading) {
+	var reads, writes int
+	for _, s := range p.stacks {
+		switch {
+		case s.has("net/http.(*persistConn).readLoop"):
+			reads += s.count
+		case s.has("net/http.(*persistConn).writeLoop"):
+			writes += s.count
+		}
+	}
+	if reads+writes < fewWaiters {
+		return
+	}
+	line := fmt.Sprintf("%d in net/http.(*persistConn).readLoop and %d in writeLoop: an HTTP client's connections, idle ones (keep-alive) or with an answer that nobody has read to its end", reads, writes)
+	r.Figures = append(r.Figures, line)
+	if reads+writes < manyLeaked || len(r.Signs) > 0 || r.Means != "" {
+		return
+	}
+	r.Figures = append([]string{line}, r.Figures[:len(r.Figures)-1]...)
+	r.State = attach.CannotTell
+	r.Means = "so many connections of an HTTP client are a crowd of idle ones, or a leak (Response.Body not closed, a Transport for each request); they cost memory, and are no cause of latency by themselves"
+	r.Next = append(r.Next, attach.Next{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=1' a minute later", Why: "a number that only grows is a leak"})
+}
+
+// senders says where goroutines wait to send to a channel: most first, two places at most.
+func (p *picture) senders() (out []string) {
+	n, one := map[string]int{}, map[string]*stack{}
+	for _, s := range p.stacks {
+		if key := s.own().fn + s.own().at; strings.HasPrefix(s.state, "chan send") && s.own().fn != "" {
+			n[key] += s.count
+			if one[key] == nil || s.minutes > one[key].minutes {
+				one[key] = s
+			}
+		}
+	}
+	for _, key := range byMost(n)[:min(2, len(n))] {
+		s := one[key]
+		line := fmt.Sprintf("%d in chan send in %s%s", n[key], s.own().fn, at(s.own().at))
+		if s.minutes > 0 {
+			line += fmt.Sprintf(", the longest for %s", count(s.minutes, "minute", "minutes"))
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+// readSenders says what it means that several goroutines wait for minutes to send alike.
+func (p *picture) readSenders(r *attach.Reading) {
+	if len(p.stacks) < 2 {
+		return // readCut says it
+	}
+	r.Figures = append(r.Figures, p.senders()...)
+	long := map[string]int{}
+	for _, s := range p.stacks {
+		if strings.HasPrefix(s.state, "chan send") && s.minutes > 0 {
+			long[s.own().fn] += s.count
+		}
+	}
+	for _, fn := range byMost(long)[:min(1, len(long))] {
+		if long[fn] < 2 || len(r.Signs) > 0 || r.Means != "" {
+			return
+		}
+		r.State = attach.CannotTell
+		r.Means = fmt.Sprintf("goroutines wait for minutes in %s to send to a channel: who should receive is gone or stuck, or they are background work that has time", fn)
+		r.Next = append(r.Next, attach.Next{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=2' a minute later", Why: "a number that only grows is a leak; the receiver's own stack says where it is"})
+	}
+}
+
 // readCrowds says what many goroutines alike mean: a leak, or work that queues for the Ps.
 func (p *picture) readCrowds(r *attach.Reading) {
 	if p.same >= manyLeaked {
@@ -74,6 +145,8 @@ func (p *picture) readCrowds(r *attach.Reading) {
 			r.Next = append(r.Next, attach.Next{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=1' a minute later", Why: "a number that only grows is a leak"})
 		}
 	}
+	p.readClients(r)
+	p.readSenders(r)
 	p.readRemote(r)
 	if n := p.kinds[waitC]; n >= manyInC && len(r.Signs) == 0 && r.Means == "" {
 		r.State = attach.CannotTell

@@ -1,6 +1,9 @@
 package goruntime
 
 import (
+	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
@@ -22,6 +25,7 @@ var goroutineDump = &attach.Kind{
 // dump is what a text of stacks holds.
 type dump struct {
 	stacks []*stack
+	memory string // what it asked for when it ran out of memory, and had; "": it did not
 	crash  string // "fatal error: all goroutines are asleep - deadlock!"; "": none
 	signal string // "SIGQUIT: quit"
 	total  int    // as a heading says; 0: none
@@ -168,7 +172,7 @@ func claimDump(lines []paste.Line) int {
 			return 0
 		}
 	case lineCrash, lineSignal, lineNoise:
-		if isTail(strings.TrimSpace(lines[0].Text)) || !headerNear(lines) {
+		if isTail(strings.TrimSpace(lines[0].Text)) || !headerNear(lines) && !throws(lines) {
 			return 0
 		}
 	case lineCall, linePlace:
@@ -209,6 +213,25 @@ func elided(s string) bool {
 	t := strings.TrimSpace(s)
 	t = strings.TrimPrefix(t, "[ ")
 	return strings.HasPrefix(t, "...") || strings.HasPrefix(t, "…") || strings.HasPrefix(t, "[...") || strings.HasPrefix(t, "<snip") || strings.HasPrefix(t, "(snip")
+}
+
+// noMemory is how the runtime says that the system gave it none.
+var noMemory = regexp.MustCompile(`^runtime: out of memory: cannot allocate (\d+)-byte block \((\d+) in use\)`)
+
+// throws reports whether a crash of the runtime itself starts here, which may come without a
+// goroutine: it ran out of memory, or a stack of the runtime follows.
+func throws(lines []paste.Line) bool {
+	fatal := false
+	for i := 0; i < len(lines) && i < 8 && lines[i].Command == ""; i++ {
+		t := bare(lines[i].Text)
+		switch {
+		case noMemory.MatchString(t), fatal && strings.HasPrefix(t, "runtime stack:"), fatal && strings.HasPrefix(t, "[signal SIG"):
+			return true
+		case strings.HasPrefix(t, "fatal error: "):
+			fatal = true
+		}
+	}
+	return fatal && pairs(lines[1:]) > 0
 }
 
 func headerNear(lines []paste.Line) bool {
@@ -304,6 +327,14 @@ func (r *dumpReader) take(what lineOf, t string) {
 	case lineNoise:
 		// The stack of the thread that ended the process is no goroutine's.
 		r.parents = r.parents || strings.HasPrefix(t, "runtime stack:")
+		if m := noMemory.FindStringSubmatch(t); m != nil && d.memory == "" {
+			asked, _ := strconv.ParseFloat(m[1], 64)
+			used, _ := strconv.ParseFloat(m[2], 64)
+			d.memory = fmt.Sprintf("it asked the system for %s in one block and got none; %s were in use", decimal(asked), decimal(used))
+			if d.crash == "" {
+				d.crash = "out of memory"
+			}
+		}
 	case lineSignal:
 		d.signal = t
 	case lineLeak:

@@ -3,6 +3,7 @@ package goruntime
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -90,7 +91,9 @@ func readDump(part *attach.Part, d *dump) attach.Reading {
 		return r
 	}
 	r.Facts = append(r.Facts, attach.Fact{Name: FactGoroutines, Value: float64(max(p.n, d.total))})
-	r.Figures = append(r.Figures, p.kindsText())
+	if len(d.stacks) > 0 {
+		r.Figures = append(r.Figures, p.kindsText())
+	}
 	if text := p.crowd(); text != "" {
 		r.Figures = append(r.Figures, text)
 	}
@@ -196,6 +199,9 @@ func (p *picture) title(part *attach.Part) string {
 		what = "goroutine profile as text"
 	}
 	t := fmt.Sprintf("%s, %s", what, count(p.n, "goroutine", "goroutines"))
+	if p.n == 0 && p.crash != "" {
+		t = "crash of a Go program"
+	}
 	if n := countInProse(part.Title); n >= p.n && n > len(p.stacks) {
 		t = fmt.Sprintf("%s, %s of %d goroutines, as the text above it says", what, count(len(p.stacks), "stack", "stacks"), n)
 	}
@@ -218,8 +224,16 @@ func clip(s string) string {
 	return s
 }
 
+// someOfAll is "142 out of 152 goroutines", "30 of the 41 goroutines": the first number counts.
+var someOfAll = regexp.MustCompile(`(?i)\b([0-9][0-9,]*) (?:goroutines )?(?:out )?of (?:the |all |our |a total of )*~?[0-9][0-9,]*\b`)
+
 // countInProse finds "3200 goroutines", "302 of these" or "40x" in what a person wrote.
 func countInProse(s string) (n int) {
+	if m := someOfAll.FindStringSubmatch(s); m != nil {
+		if n, ok := whole(strings.ReplaceAll(m[1], ",", "")); ok && n > 1 {
+			return n
+		}
+	}
 	f := strings.Fields(s)
 	for i, word := range f {
 		next := ""
@@ -282,7 +296,11 @@ func (p *picture) readCrash(r *attach.Reading) {
 		where = does(s, p.waits[0])
 		r.Figures = append([]string{where}, r.Figures...)
 	}
+	if p.memory != "" {
+		r.Figures = append([]string{p.memory}, r.Figures...)
+	}
 	if strings.Contains(p.crash, "all goroutines are asleep") {
+		r.Figures = append(p.senders(), r.Figures...)
 		r.Means = "a deadlock: every goroutine waited for another one, so the runtime ended the process"
 		if len(p.queues) > 0 {
 			r.Figures = append(r.Figures, fmt.Sprintf("%d at %s, %s", p.queues[0].n, p.queues[0].what(), p.queues[0].where()))

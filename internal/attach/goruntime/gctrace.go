@@ -10,7 +10,7 @@ import (
 
 var gctrace = &attach.Kind{
 	Name:      "gctrace",
-	Hints:     []string{"gc"},
+	Hints:     []string{"gc", "GC ", "Gc "},
 	Single:    true,
 	Marks:     []string{" ms clock, ", " MB, "},
 	Claim:     claimGCTrace,

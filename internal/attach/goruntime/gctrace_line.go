@@ -25,12 +25,15 @@ type cycle struct {
 // Go 1.5, "gc7(4): " before.
 func gctraceAt(line string) int {
 	for from := 0; ; {
-		i := strings.Index(line[from:], "gc")
-		if i < 0 {
+		i := strings.IndexAny(line[from:], "gG")
+		if i < 0 || from+i+2 > len(line) {
 			return -1
 		}
 		i += from
-		from = i + 2
+		from = i + 1
+		if line[i+1] != 'c' && line[i+1] != 'C' {
+			continue
+		}
 		if i > 0 && !strings.ContainsRune(" \t:|\"'>]`", rune(line[i-1])) {
 			continue
 		}
@@ -58,11 +61,23 @@ func gctraceAt(line string) int {
 //	gc 7 @1.234s 5%: 0.018+1.2+0.003 ms clock, 0.14+0.35/1.1/0+0.02 ms cpu, 4->5->1 MB, 4 MB goal, 8 P
 //	gc 7 @1.234s 5%: 0.1+2+0.1+1+0.5 ms clock, 0.4+2+0+0.5/1/0+1 ms cpu, 4->5->1 MB, 4 MB goal, 4 P
 //	gc7(4): 1+2+1133+6 us, 4 -> 5 MB, 34 (456-422) objects, 65/0/0 sweeps, 0(0) handoff, ...
+//
+// An editor may have changed its capitals: "ms CPU", "MB Goal".
 func parseCycle(line string) (cycle, bool) {
-	if strings.HasPrefix(line, "gc ") {
-		return parseConcurrent(line[len("gc "):])
+	rest := line[min(len("gc"), len(line)):]
+	if after, ok := strings.CutPrefix(rest, " "); ok {
+		return parseConcurrent(after)
 	}
-	return parseStopped(strings.TrimPrefix(line, "gc"))
+	return parseStopped(rest)
+}
+
+// cutUnit cuts a unit off the end, whatever its capitals.
+func cutUnit(s, unit string) (string, bool) {
+	at := len(s) - len(unit)
+	if at < 0 || !strings.EqualFold(s[at:], unit) {
+		return s, false
+	}
+	return s[:at], true
 }
 
 func parseConcurrent(line string) (c cycle, ok bool) {
@@ -82,20 +97,22 @@ func parseConcurrent(line string) (c cycle, ok bool) {
 	if len(parts) < 4 {
 		return c, false
 	}
-	clock, isClock := strings.CutSuffix(parts[0], " ms clock")
-	cpu, isCPU := strings.CutSuffix(parts[1], " ms cpu")
+	clock, isClock := cutUnit(parts[0], " ms clock")
+	cpu, isCPU := cutUnit(parts[1], " ms cpu")
 	if !isClock || !isCPU || !c.clock(clock) || !c.cpu(cpu) {
 		return c, false
 	}
 	for _, part := range parts[2:] {
 		part = strings.TrimSpace(part)
+		goal, isGoal := cutUnit(part, " MB goal")
 		switch {
 		case strings.Contains(part, "->"):
-			if !c.heap(strings.TrimSuffix(part, " MB")) {
+			heap, _ := cutUnit(part, " MB")
+			if !c.heap(heap) {
 				return c, false
 			}
-		case strings.HasSuffix(part, " MB goal"):
-			if c.goal, ok = number(strings.TrimSuffix(part, " MB goal")); !ok {
+		case isGoal:
+			if c.goal, ok = number(goal); !ok {
 				return c, false
 			}
 		default:
@@ -108,7 +125,7 @@ func parseConcurrent(line string) (c cycle, ok bool) {
 // processors takes "8 P", "8 P (forced)"; a log may have put more behind it.
 func (c *cycle) processors(part string) {
 	d := digits(part)
-	rest, ok := strings.CutPrefix(part[d:], " P")
+	rest, ok := strings.CutPrefix(strings.ToLower(part[d:]), " p")
 	if n, isNumber := whole(part[:d]); ok && isNumber && n > 0 && (rest == "" || !isLetter(rest[0])) {
 		c.ps = n
 		c.forced = strings.HasPrefix(rest, " (forced)")

@@ -233,7 +233,20 @@ func stopText(s gcSum) string {
 	if s.worstSecond {
 		phase = "mark termination"
 	}
-	return fmt.Sprintf("stop-the-world: median %s, worst %s (%s of gc %d at %g s)", ms(attach.Median(s.stops)), ms(s.worstStop), phase, s.worst.n, s.worst.at)
+	return fmt.Sprintf("stop-the-world: %s, worst %s (%s of gc %d at %g s)", middle(s.stops), ms(s.worstStop), phase, s.worst.n, s.worst.at)
+}
+
+// twoModes is how far apart the two stops in the middle are where half of all are of another kind:
+// the mean of the two would be a stop that never was.
+const twoModes = 3
+
+// middle says the median of stops, or where the two halves end and begin.
+func middle(stops []float64) string {
+	s := slices.Sorted(slices.Values(stops))
+	if n := len(s); n >= 8 && n%2 == 0 && s[n/2] > twoModes*s[n/2-1] {
+		return fmt.Sprintf("half of the stops take %s or less, and half %s or more", ms(s[n/2-1]), ms(s[n/2]))
+	}
+	return "median " + ms(attach.Median(stops))
 }
 
 // heapGrown is the size in MB from which a growing heap is worth a word.
@@ -269,7 +282,7 @@ func judgeGC(g *attach.Reading, s gcSum, cs []cycle) {
 		judgeStretched(g, s, cs, stretched, long)
 	case s.start && (s.cpuShare >= gcLoss/2 || s.markShare >= gcMarking):
 		g.State = attach.CannotTell
-		g.Means = fmt.Sprintf("these are the program's first seconds, in which its heap grows: GC used up to %.0f %% of the CPU (since the start, as printed), and that is not its steady state", mostSince(cs))
+		g.Means = fmt.Sprintf("these are the program's first seconds, in which a heap mostly grows: GC used up to %.0f %% of the CPU (since the start, as printed), and that is not its steady state", mostSince(cs))
 		g.Next = []attach.Next{{Command: "GODEBUG=gctrace=1 for a minute under load", Why: "cycles after the start decide"}}
 	case !s.rated(cs):
 		judgeFew(g, s, cs)

@@ -196,7 +196,7 @@ func promFigures(r *attach.Reading, v map[string]evidence.Record, page string) {
 	}
 	mid, okMid := sample(page, `go_gc_duration_seconds{quantile="0.5"} `)
 	worst, okWorst := sample(page, `go_gc_duration_seconds{quantile="1"} `)
-	if !okMid || !okWorst {
+	if n, ok := v["/go/gc/cycles:gc-cycles"]; !okMid || !okWorst || ok && n.Value == 0 {
 		return
 	}
 	line := fmt.Sprintf("GC pauses of the last cycles: median %s, worst %s", seconds(mid), seconds(worst))

@@ -388,18 +388,53 @@ func (p *profile) tell(r *attach.Reading) {
 	}
 }
 
+// switchOn is how a program switches the profile on.
+func (p *profile) switchOn() (out []attach.Next) {
+	if p.kind != profMutex {
+		out = append(out, attach.Next{Command: "runtime.SetBlockProfileRate(1000000) in the program", Why: "without it the profile of blocking stays empty; it samples one wait for each ms waited"})
+	}
+	if p.kind != profBlock {
+		out = append(out, attach.Next{Command: "runtime.SetMutexProfileFraction(100) in the program", Why: "without it the profile of mutexes stays empty"})
+	}
+	return out
+}
+
+// eachWait says how long a wait takes. Where most of the time is of few waits, the
+// mean of all is one that nobody waited.
+func (p *profile) eachWait(unit func(float64) string) string {
+	mean, n := p.total/p.events, 0.0
+	var top sampled
+	for _, s := range p.stacks {
+		n += s.n
+		if s.value > top.value {
+			top = s
+		}
+	}
+	one := ratio(top.value, top.n)
+	if len(p.stacks) < 2 || one <= 0 || one < twoModes*mean && mean < twoModes*one {
+		return fmt.Sprintf(", %s each", unit(mean))
+	}
+	return fmt.Sprintf("; at the place with most of it %.0f times, %s each", p.events*top.n/n, unit(one))
+}
+
 // readDelay reads profiles of mutexes and of blocking. Those of a time of their own have a rate.
 func (p *profile) readDelay(r *attach.Reading) {
 	unit := func(v float64) string { return finding.Duration(int64(v)) }
 	r.State = attach.CannotTell
 	if p.total <= 0 {
 		r.Means = "it holds no wait: nobody waited, or the profile is switched off in the program"
-		r.Next = []attach.Next{{Command: "runtime.SetMutexProfileFraction(100) in the program", Why: "without it the profile stays empty"}}
+		switch p.kind {
+		case profBlock:
+			r.Means += " (runtime.SetBlockProfileRate)"
+		case profMutex:
+			r.Means += " (runtime.SetMutexProfileFraction)"
+		}
+		r.Next = p.switchOn()
 		return
 	}
 	line := unit(p.total) + " waited in all"
 	if p.events > 0 {
-		line += fmt.Sprintf(", %.0f times, %s each", p.events, unit(p.total/p.events))
+		line += fmt.Sprintf(", %.0f times%s", p.events, p.eachWait(unit))
 	}
 	switch {
 	case p.duration > 0:

@@ -27,6 +27,7 @@ var raceCreated = regexp.MustCompile(`(?i)^goroutine \d+ \((running|finished)\) 
 type access struct {
 	what, who string
 	before    bool
+	lost      bool // the detector has its stack no more
 	frames    []raceFrame
 }
 
@@ -127,14 +128,22 @@ func readRace(p *attach.Part) attach.Reading {
 			sides = append(sides, open)
 		case raceMade:
 			open = nil
+		case raceNone:
+			// A screen's width may have put the goroutine's number into the next line.
+			if id := strings.TrimSuffix(t, ":"); open != nil && len(open.frames) == 0 && open.who == "goroutine" && digits(id) > 0 && digits(id) == len(id) {
+				open.who += " " + id
+			}
+		case raceRest:
+			if open != nil && strings.HasPrefix(t, "[failed to restore the stack]") {
+				open.lost = true
+			}
 		case raceCall:
 			if open != nil && len(open.frames) < 64 {
 				open.frames = append(open.frames, raceFrame{frame: frame{fn: raceFunc(t)}})
 			}
 		case racePlace:
-			if open != nil && len(open.frames) > 0 {
-				open.frames[len(open.frames)-1].at, _ = parsePlace(t)
-				open.frames[len(open.frames)-1].path = t
+			if open != nil && len(open.frames) < 64 {
+				open.place(t)
 			}
 		}
 	}
@@ -153,6 +162,17 @@ func readRace(p *attach.Part) attach.Reading {
 	return r
 }
 
+// place adds the place of a call. Where the call above has one, the line between is unreadable: its
+// function is not known.
+func (a *access) place(t string) {
+	if n := len(a.frames); n == 0 || a.frames[n-1].at != "" {
+		a.frames = append(a.frames, raceFrame{})
+	}
+	f := &a.frames[len(a.frames)-1]
+	f.at, _ = parsePlace(t)
+	f.path = t
+}
+
 func raceFunc(t string) string {
 	if f, _, ok := parseCall(t); ok {
 		return f.fn
@@ -168,6 +188,8 @@ func racePairs(sides []*access) (out []string) {
 		if i+1 < len(sides) && sides[i+1].before {
 			line += ", against a " + sides[i+1].says() + " before"
 			i++
+		} else {
+			line += "; the other access is not in the text"
 		}
 		if !seen[line] {
 			seen[line] = true
@@ -184,11 +206,17 @@ func (a *access) says() string {
 		if f.standard() && i+1 < len(a.frames) {
 			continue
 		}
+		if f.fn == "" {
+			return text + " at " + f.at
+		}
 		text += " in " + f.fn + at(f.at)
-		if i > 0 {
+		if i > 0 && a.frames[i-1].fn != "" {
 			text += ", through " + a.frames[i-1].fn
 		}
 		return text
+	}
+	if a.lost {
+		text += " (its stack is lost)"
 	}
 	return text
 }

@@ -21,23 +21,34 @@ var schedtrace = &attach.Kind{
 }
 
 func claimSched(lines []paste.Line) int {
-	broken := false // the line above is a sample that an editor broke in two
+	begun := false // a line above may be one that an editor broke between two fields
 	return while(lines, func(s string) bool {
-		at := schedStart(s)
-		known := at >= 0 || detailLine(s) != "" || broken && schedRest(s)
-		broken = at >= 0 && !strings.Contains(s[at:], " runqueue=")
-		return known
+		begun = schedStart(s) >= 0 || detailLine(s) != "" || begun && schedRest(s)
+		return begun
 	})
 }
 
-// schedRest reports whether a line is the end of a sample that was broken between two fields.
+// schedFields are the fields that the rest of a broken line may start with: those of a sample, of
+// its Ps, Ms and Gs.
+var schedFields = []string{"idleprocs", "threads", "spinningthreads", "needspinning", "idlethreads", "runqueue", "gcwaiting", "nmidlelocked", "stopwait", "sysmonwait",
+	"syscalltick", "m", "runqsize", "gfreecnt", "timerslen", "mallocing", "throwing", "gcing", "preemptoff", "locks", "dying", "helpgc", "spinning", "blocked", "lockedg"}
+
+// schedRest reports whether a line is the end of one that was broken between two fields.
 func schedRest(s string) bool {
 	key, _, ok := strings.Cut(firstWord(strings.TrimSpace(s)), "=")
-	switch key {
-	case "threads", "spinningthreads", "needspinning", "idlethreads", "runqueue":
-		return ok
+	return ok && slices.Contains(schedFields, strings.ToLower(key))
+}
+
+// unbroken is a line together with those that are the rest of it.
+func unbroken(lines []paste.Line) string {
+	text := lines[0].Text
+	for _, l := range lines[1:min(8, len(lines))] {
+		if !schedRest(l.Text) || detailLine(l.Text) != "" {
+			break
+		}
+		text += " " + strings.TrimSpace(l.Text)
 	}
-	return false
+	return text
 }
 
 // schedStart returns where "SCHED 1004ms: " starts in a line, -1 if nowhere.
@@ -47,7 +58,8 @@ func schedStart(s string) int {
 		return -1
 	}
 	rest := s[i+len("SCHED "):]
-	if d := digits(rest); d > 0 && strings.HasPrefix(rest[d:], "ms: gomaxprocs=") {
+	const head = "ms: gomaxprocs="
+	if d := digits(rest); d > 0 && len(rest) >= d+len(head) && strings.EqualFold(rest[d:d+len(head)], head) {
 		return i
 	}
 	return -1
@@ -106,6 +118,7 @@ func parseSched(line string) (s snapshot, ok bool) {
 	for _, f := range strings.Fields(rest) {
 		key, value, _ := strings.Cut(f, "=")
 		n, isNumber := whole(value)
+		key = strings.ToLower(key)
 		switch {
 		case key == "gcwaiting":
 			s.gcWaiting = value == "true" || value == "1"
@@ -129,11 +142,7 @@ func parseSched(line string) (s snapshot, ok bool) {
 func parseSnapshots(lines []paste.Line) (out []snapshot, flaws []string) {
 	for i, line := range lines {
 		if at := schedStart(line.Text); at >= 0 {
-			text := line.Text
-			if i+1 < len(lines) && schedRest(lines[i+1].Text) {
-				text += " " + strings.TrimSpace(lines[i+1].Text)
-			}
-			s, ok := parseSched(text)
+			s, ok := parseSched(unbroken(lines[i:]))
 			if !ok {
 				if len(flaws) < 4 {
 					flaws = append(flaws, fmt.Sprintf("line %d: a schedtrace line that is cut or damaged", line.N))
@@ -147,12 +156,13 @@ func parseSnapshots(lines []paste.Line) (out []snapshot, flaws []string) {
 		if head == "" || head[0] != 'P' || len(out) == 0 {
 			continue
 		}
-		if _, rest, ok := strings.Cut(line.Text, "status="); ok {
+		text := unbroken(lines[i:])
+		if _, rest, ok := strings.Cut(text, "status="); ok {
 			if n, isNumber := whole(rest[:digits(rest)]); isNumber && n < len(out[len(out)-1].states) {
 				out[len(out)-1].states[n]++
 			}
 		}
-		if _, rest, ok := strings.Cut(line.Text, " runqsize="); ok {
+		if _, rest, ok := strings.Cut(text, " runqsize="); ok {
 			if n, isNumber := whole(firstWord(rest)); isNumber {
 				last := &out[len(out)-1]
 				last.local += n

@@ -60,10 +60,23 @@ func readScvg(p *attach.Part) attach.Reading {
 		s := scvgLine(p.Lines[i].Text)
 		if strings.Contains(s, "consumed: ") || strings.Contains(s, "% util") {
 			r.Figures = []string{"last: " + s}
+			if idle, released := scvgField(s, "idle: "), scvgField(s, "released: "); idle > 0 && released == 0 {
+				r.Means = fmt.Sprintf("of the heap %.0f MB are not in use, and none of it has been given back to the system", idle)
+			}
 			break
 		}
 	}
 	return r
+}
+
+// scvgField is a field of "inuse: 4, idle: 59, sys: 63, released: 58, consumed: 4 (MB)"; -1: not
+// in it.
+func scvgField(s, name string) float64 {
+	_, rest, ok := strings.Cut(s, name)
+	if v, isNumber := number(rest[:digits(rest)]); ok && isNumber {
+		return v
+	}
+	return -1
 }
 
 // pacer is GODEBUG=gcpacertrace=1.

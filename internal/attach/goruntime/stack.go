@@ -179,8 +179,8 @@ func argsStart(line string) int {
 // parsePlace parses "	/usr/local/go/src/sync/mutex.go:46 +0x5c" to "mutex.go:46".
 func parsePlace(line string) (string, bool) {
 	line = strings.TrimSpace(line)
-	line, _, _ = strings.Cut(line, " +0x")
-	line = strings.TrimSuffix(line, " +")
+	line, _, _ = strings.Cut(line, "+0x") // a blank before it may be lost
+	line = strings.TrimSpace(strings.TrimSuffix(line, " +"))
 	colon := strings.LastIndexByte(line, ':')
 	if colon <= 0 || digits(line[colon+1:]) == 0 || digits(line[colon+1:]) != len(line)-colon-1 {
 		return "", false
