@@ -18,13 +18,13 @@ const (
 	FactGroupMaxRate  attach.FactName = "/cgroup/memory/events/max:events/s"
 )
 
-var memoryStatSure = hasPrefix("total_ hierarchical_mem rss_huge kernel_stack slab_reclaimable slab_unreclaimable anon_thp file_mapped file_dirty file_writeback inactive_anon active_anon " +
+var memoryStatSure = hasPrefix("total_cache total_rss total_mapped total_swap total_dirty total_writeback total_pg total_inactive_ total_active_ total_unevictable total_shmem total_workingset hierarchical_mem rss_huge kernel_stack slab_reclaimable slab_unreclaimable anon_thp file_mapped file_dirty file_writeback inactive_anon active_anon " +
 	"inactive_file active_file workingset_refault_ mapped_file sock")
 
 // hostOnly are names of /proc/vmstat that no cgroup counts.
 var hostOnly = hasPrefix("nr_ allocstall compact_ pgalloc pgskip numa_hit numa_miss kswapd_ drop_ balloon_ htlb_")
 
-var memoryStatKnown = hasPrefix("total_ hierarchical_mem anon cache rss mapped_file file kernel sock vmalloc percpu shmem slab swap inactive_ active_ unevictable pg workingset_ thp_ " +
+var memoryStatKnown = hasPrefix("total_cache total_rss total_mapped total_swap total_dirty total_writeback total_pg total_inactive_ total_active_ total_unevictable total_shmem total_workingset total_kmem total_slab hierarchical_mem anon cache rss mapped_file file kernel sock vmalloc percpu shmem slab swap inactive_ active_ unevictable pg workingset_ thp_ " +
 	"dirty writeback pagetables sec_pagetables zswap zswp numa_ hugetlb swapcached recent_ misc hugepages demote promote")
 
 var memoryStat = &attach.Kind{
@@ -155,9 +155,13 @@ func (g memGroup) readStat(r *attach.Reading) float64 {
 	anon, file, huge := get("rss", "anon"), get("cache", "file"), get("rss_huge", "anon_thp")
 	r.Title += ": memory.stat"
 	r.Flaws = append(r.Flaws, m.flaws...)
-	r.Figures = append(r.Figures, fmt.Sprintf("%s anonymous (%s of it in huge pages), %s page cache", mem(anon), mem(huge), mem(file)))
+	if text := kindsOfMemory(m, anon, huge, file); text != "" {
+		r.Figures = append(r.Figures, text)
+	}
 	r.Figures = append(otherMemory(m, anon+file, get("swap", "swap")), r.Figures...)
-	r.Facts = append(r.Facts, attach.Fact{Name: FactGroupAnonHuge, Value: huge})
+	if m.has("anon_thp") || m.has("rss_huge") || m.has("total_rss_huge") {
+		r.Facts = append(r.Facts, attach.Fact{Name: FactGroupAnonHuge, Value: huge})
+	}
 	if limit := m.get("hierarchical_memory_limit"); limit > 0 && limit < 1<<60 && g.limit <= 0 {
 		r.Figures = append(r.Figures, fmt.Sprintf("limit of this level and those above %s (%s of it anonymous)", mem(limit), percent(ratio(anon, limit))))
 		r.Facts = append(r.Facts, attach.Fact{Name: FactGroupLimit, Value: limit})
@@ -181,6 +185,23 @@ func (g memGroup) readStat(r *attach.Reading) float64 {
 		r.Boot = true
 	}
 	return anon + get("shmem", "shmem") + m.get("slab_unreclaimable") + m.get("kernel_stack")
+}
+
+// kindsOfMemory says what a group's memory is, as far as the paste has it: what was cut off is not 0.
+func kindsOfMemory(m pairs, anon, huge, file float64) string {
+	has := func(names ...string) bool { return slices.ContainsFunc(names, m.has) }
+	var said []string
+	if has("anon", "rss", "total_rss") {
+		text := mem(anon) + " anonymous"
+		if has("anon_thp", "rss_huge", "total_rss_huge") {
+			text += fmt.Sprintf(" (%s of it in huge pages)", mem(huge))
+		}
+		said = append(said, text)
+	}
+	if has("file", "cache", "total_cache") {
+		said = append(said, mem(file)+" page cache")
+	}
+	return strings.Join(said, ", ")
 }
 
 // otherMemory says what a group has beside anonymous memory and page cache, where that is much: the

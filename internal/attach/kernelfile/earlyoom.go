@@ -17,6 +17,8 @@ type earlyLog struct {
 	memLimit           float64 // percent; 0: not said
 	swapLimit          float64
 	kills              []*earlyVictim
+	ended              bool
+	failed             int // kills after which the process lived on
 }
 
 type earlyState struct{ mem, memAll, swap, swapAll float64 } // MiB
@@ -59,6 +61,11 @@ func (e *earlyLog) read(text string) bool {
 		}
 		return true
 	}
+	if strings.HasPrefix(strings.ToLower(text), "kill failed") {
+		e.failed++
+		return true
+	}
+	e.ended = e.ended || strings.Contains(text, "process exited") || strings.Contains(text, " exited after")
 	return earlyOther.MatchString(text)
 }
 
@@ -113,20 +120,27 @@ func (e *earlyLog) say(out *attach.Reading) {
 	for _, v := range e.kills[:min(3, len(e.kills))] {
 		out.Figures = append(out.Figures, v.String())
 	}
+	if e.failed > 0 {
+		out.Figures = append(out.Figures, plural(e.failed, "kill failed", "kills failed"))
+	}
 	swapLimit := cmp.Or(e.swapLimit, 10)
 	low := e.states > 0 && e.least.share() <= max(0.05, e.memLimit/100)
 	swapLow := e.least.swapAll == 0 || ratio(e.least.swap, e.least.swapAll) <= swapLimit/100
 	switch {
 	case len(e.kills) > 0 && len(e.kills[0].signals) > 2:
 		say(out, attach.CannotTell, "Memory ran short, and earlyoom sent the same process one signal after another: it did not end by that.")
+	case e.failed > 0 && len(e.kills) == 0:
+		say(out, attach.CannotTell, "Memory ran short, and earlyoom could not end a process; which one is not in the paste.")
+	case e.failed > 0 && !e.ended:
+		say(out, attach.CannotTell, "Memory ran short, and earlyoom sent a signal, but the process had not ended by then: whatever needs memory goes on waiting.")
 	case len(e.kills) > 0:
 		say(out, attach.CannotTell, fmt.Sprintf("Memory ran short, and earlyoom ended %s before the kernel had to: an end, and by itself no cause of latency.", plural(len(e.kills), "process", "processes")))
 	case low && !swapLow:
-		say(out, attach.CannotTell, "Memory was as good as gone, and nothing was killed: earlyoom waits until swap is used up as well, and meanwhile everybody swaps.")
+		say(out, attach.CannotTell, "Memory was as good as gone, and no line says that anything was killed: earlyoom waits until swap is used up as well, and meanwhile everybody swaps.")
 	case low:
 		say(out, attach.CannotTell, "Memory was as good as gone; that anything was killed is not in the paste.")
 	default:
-		say(out, attach.Healthy, "Memory was available at each line, and nothing was killed.")
+		say(out, attach.Healthy, "Memory was available at each line, and no line says that anything was killed.")
 	}
 	if low || len(e.kills) > 0 {
 		shortOfMemory(out, out.Figures[0])

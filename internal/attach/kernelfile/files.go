@@ -47,8 +47,11 @@ var groupFiles = oneOf("cpu.stat cpu.stat.local memory.stat memory.events memory
 // isSettingPath knows the paths of settings: sysctls, huge pages, the clock.
 func isSettingPath(p string) bool {
 	return strings.HasPrefix(p, "/proc/sys/") || strings.Contains(p, "/transparent_hugepage/") || strings.Contains(p, "/clocksource/") ||
-		strings.HasPrefix(p, "/sys/devices/system/") || strings.HasPrefix(p, "/sys/kernel/mm/") || strings.HasPrefix(p, "/sys/module/") || strings.HasPrefix(p, "/sys/block/")
+		strings.HasPrefix(p, "/sys/devices/system/") && !nodeTable(path.Base(p)) || strings.HasPrefix(p, "/sys/kernel/mm/") || strings.HasPrefix(p, "/sys/module/") || strings.HasPrefix(p, "/sys/block/")
 }
+
+// nodeTable are files of a NUMA node that hold counters, and no setting.
+var nodeTable = oneOf("numastat vmstat meminfo distance")
 
 // known reports whether a path is one of a file that this kind reads by name.
 func knownPath(p string) bool {

@@ -351,10 +351,19 @@ var typeLine = regexp.MustCompile(`^Node +(\d+), zone +(\w+), type +(\w+)((?: +>
 var pagetypeinfo = &attach.Kind{
 	Name: "/proc/pagetypeinfo", Hints: []string{"Page block order", "Pages per block", "Free pages count per migrate type", "Number of blocks type", ", type "},
 	Claim: func(lines []paste.Line) int {
-		return run(lines, func(t string) bool {
+		table := func(t string) bool {
+			return typeLine.MatchString(t) || strings.HasPrefix(t, "Free pages count per") || strings.HasPrefix(t, "Number of blocks type") || typeCut.MatchString(t)
+		}
+		sure := false
+		n := run(lines, func(t string) bool {
+			sure = sure || table(t)
 			return typeLine.MatchString(t) || typeCut.MatchString(t) || strings.HasPrefix(t, "Page block order:") || strings.HasPrefix(t, "Pages per block:") || strings.HasPrefix(t, "Free pages count per migrate type") ||
 				strings.HasPrefix(t, "Number of blocks type") || strings.HasPrefix(t, "Number of mixed blocks") || zoneCounts.MatchString(t)
 		})
+		if !sure && n < 2 {
+			return 0 // a sentence that quotes one
+		}
+		return n
 	},
 	Read: readPageTypes,
 }
@@ -364,7 +373,7 @@ var zoneCounts = regexp.MustCompile(`^Node +\d+, zone +\w+(?: +\d+){2,9}$`)
 
 func readPageTypes(p *attach.Part) attach.Reading {
 	zones, cut := typeZones(p.Lines)
-	r := attach.Reading{Title: "/proc/pagetypeinfo", State: attach.CannotTell, Glance: true, Means: "The free lists are not in the paste, only the kinds of blocks."}
+	r := attach.Reading{Title: "/proc/pagetypeinfo", State: attach.CannotTell, Glance: true, Means: "No free list is in this part, only the kinds of blocks."}
 	if len(zones) > 0 {
 		r = judgeZones(zones)
 		r.Title, r.Glance = fmt.Sprintf("/proc/pagetypeinfo, free memory of %s by size of block, all types of pages together", plural(len(zones), "zone", "zones")), true

@@ -35,7 +35,7 @@ var (
 	nohangLine  = regexp.MustCompile(`PSI avg:? |PSI avg \(|MemAvail: *\d+ M|_psi_exceeded|psi_\w+_timer|psi_threshold|min_delay_after_sigterm|Thresholds? is not exceeded|Process with highest badness|Found \d+ (?:tasks|processes) with|corrective action|(?:hard|soft|warning)_threshold_\w+|SwapFree \[|MemAvailable \[`)
 	nohangState = regexp.MustCompile(`(?:PSI avg: *([\d.]+) \| )?MemAvail: *(\d+) M, *([\d.]+) % \| SwapFree: *(\d+) M, *([\d.]+) %`)
 
-	oomdLine  = regexp.MustCompile(`Killed \S+ due to (?:memory|swap)|Considered \d+ cgroups for killing|[Mm]emory pressure for \S+ (?:being|is) |systemd-oomd killed \d+ process|Swap used \(\d+\)|memory used \(\d+\) / total`)
+	oomdLine  = regexp.MustCompile(`Killed /\S+\.(?:slice|scope|service)|Killed \S+ due to (?:memory|swap)|Considered \d+ cgroups for killing|[Mm]emory pressure for \S+ (?:being|is) |systemd-oomd killed \d+ process|Swap used \(\d+\)|memory used \(\d+\) / total`)
 	oomctlTop = regexp.MustCompile(`^(?:Dry Run: (?:yes|no)|Swap Used Limit: [\d.]+%|Default Memory Pressure (?:Limit|Duration): .*|System Context:|Swap Monitored CGroups:|Memory Pressure Monitored CGroups:)$`)
 	oomdField = regexp.MustCompile(`^(?:Path: /|Memory Pressure Limit: [\d.]+%|Memory Pressure Duration: |Pressure: Avg10: [\d.]+|Current Memory Usage: |Memory (?:Min|Low): |(?:Last )?Pgscan: \d+|Swap Usage: |Memory: Used: |Swap: Used: )`)
 )

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"regexp"
 	"strings"
+	"unicode"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
@@ -21,7 +22,7 @@ var klog = &attach.Kind{
 		"QID ", "Device not ready", "controller is down", "not ready; aborting", "task abort", "Timeout waiting for"},
 	Claim: func(lines []paste.Line) int {
 		text, stamped := kernelText(lines[0])
-		if !stamped && eventOf(text) == nil && !blockHead(text) && !startsDump(text) && !(lines[0].Raw != "" && goesOn(text)) {
+		if !stamped && (eventOf(text) == nil || prose(lines[0])) && !blockHead(text) && !startsDump(text) && !(lines[0].Raw != "" && goesOn(text)) {
 			return 0
 		}
 		n := 1
@@ -33,6 +34,16 @@ var klog = &attach.Kind{
 	Read: readKlog,
 }
 
+// prose reports whether a line without a stamp is somebody's own sentence that quotes the kernel:
+// what the kernel says is ASCII, and has no marks of a text's form.
+func prose(l paste.Line) bool {
+	text, stamped := klogText(l.Text)
+	if stamped || l.Raw != "" || strings.Contains(text, "kernel:") {
+		return false
+	}
+	return strings.HasPrefix(text, "#") || strings.IndexFunc(text, func(c rune) bool { return c == '`' || c > unicode.MaxLatin1 && unicode.IsLetter(c) }) >= 0
+}
+
 // goesOnAt reports whether line n goes on with what the lines above it report.
 func goesOnAt(lines []paste.Line, n int) bool {
 	line := lines[n]
@@ -42,7 +53,7 @@ func goesOnAt(lines []paste.Line, n int) bool {
 		return true
 	case strings.TrimSpace(text) == "":
 		return false
-	case strings.HasPrefix(line.Text, "        "), eventOf(text) != nil, blockHead(text), belongs(text), moduleNames(text):
+	case strings.HasPrefix(line.Text, "        "), eventOf(text) != nil && !prose(line), blockHead(text), belongs(text), moduleNames(text):
 		return true
 	}
 	return wrappedAt(lines, n)
@@ -132,7 +143,7 @@ func kernelText(l paste.Line) (rest string, own bool) {
 }
 
 // frame is a function on a stack; a mark says that it may be left over from an earlier call.
-var frameLine = regexp.MustCompile(`^\s*(?:\[<[0-9a-fA-Fx]+>\] )?(?:\([\w. \[\]]+\) from (?:\[<[0-9a-f]+>\] )?\(?)?(\? )?([A-Za-z_][\w.]*)\+0x[0-9a-f]+/0x[0-9a-f]+(?: \[[\w ]*\]?)?\)?\s*$`)
+var frameLine = regexp.MustCompile(`^\s*(?:\[<[0-9a-fA-Fx]+>\] )?(?:\([\w. \[\]]+\) from (?:\[<[0-9a-f]+>\] )?\(?)?(\? )?([A-Za-z_][\w.]*)\+0x([0-9a-f]+)/0x([0-9a-f]+)(?: \[[\w ]*\]?)?\)?\s*$`)
 
 // taskLine and oldTaskLine start the dump of one task, which also shows its state.
 var (

@@ -37,15 +37,25 @@ func (r *report) device(text string) {
 
 func (r *report) readDisks(out *attach.Reading) {
 	timeouts, errors, gone, failed := r.counts[diskTimeout], r.counts[diskError], r.counts[diskGone], r.counts[diskFailed]
-	if timeouts+errors+gone+failed == 0 {
+	polled, resets, frozen := r.counts[diskPolled], r.counts[portReset], r.counts[portFrozen]
+	if timeouts+errors+gone+failed+polled+resets+frozen == 0 {
 		return
 	}
 	var said []string
 	if failed > 0 {
-		said = append(said, plural(failed, "command failed", "commands failed")+" ("+printed(strings.TrimSpace(r.first[diskFailed][1]))+")")
+		said = append(said, plural(failed, "command failed", "commands failed")+" ("+r.tallied(diskFailed, "")+")")
 	}
 	if timeouts > 0 {
-		said = append(said, plural(timeouts, "command timed out or a link was reset", "commands timed out or links were reset"))
+		said = append(said, plural(timeouts, "command timed out", "commands timed out"))
+	}
+	if polled > 0 {
+		said = append(said, plural(polled, "command was done and its interrupt lost", "commands were done and their interrupts lost")+" (completion polled)")
+	}
+	if frozen > 0 && timeouts == 0 {
+		said = append(said, "a port was frozen "+plural(frozen, "time", "times"))
+	}
+	if resets > 0 {
+		said = append(said, "a link was reset or slow to respond "+plural(resets, "time", "times"))
 	}
 	if errors > 0 {
 		said = append(said, plural(errors, "error of a disk or file system", "errors of disks or file systems"))
@@ -59,9 +69,14 @@ func (r *report) readDisks(out *attach.Reading) {
 	}
 	grade, sure := attach.Candidate, finding.Confidence("")
 	means := "A disk or a file system reports errors: commands that are tried again wait for seconds."
-	if timeouts > 0 {
+	switch {
+	case timeouts+resets+frozen > 0:
 		grade, sure = attach.Found, finding.Possible
 		means = "A disk did not answer in time, and what waited for it stood still meanwhile."
+	case polled > 0:
+		grade, sure = attach.Found, finding.Possible
+		means = "A disk had answered, but its interrupt did not arrive: the kernel saw the answer when its timeout ran out, and what waited stood still until then. The interrupt's way is at fault, and not the disk's speed."
+		out.Next = append(out.Next, attach.Next{Command: "grep nvme /proc/interrupts; sleep 10; grep nvme /proc/interrupts", Why: "which queue's interrupt does not arrive"})
 	}
 	if gone > 0 {
 		means += " A disk was given up: what is on it fails at once from then on."

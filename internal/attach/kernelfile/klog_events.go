@@ -50,6 +50,9 @@ const (
 	timeWait    eventName = "time-wait"
 	slowTimer   eventName = "hrtimer"
 	rcuStarved  eventName = "rcu starved"
+	diskPolled  eventName = "disk interrupt"
+	portReset   eventName = "disk link"
+	portFrozen  eventName = "disk port"
 )
 
 // events is the table, by the kernel's own formats of its messages. Groups are named in the reader.
@@ -67,12 +70,15 @@ var events = []event{
 	{conntrack, "message that the table of connections is full", "messages that the table of connections is full", "table full", regexp.MustCompile(`(?:nf|ip)_conntrack\w*: .*table full(?:, dropping packet|[.,]?$)`)},
 	{synFlood, "message of too many connection requests", "messages of too many connection requests", "SYN flooding", regexp.MustCompile(`ossible SYN flooding on port (?:\S*?:)?(\d+)`)},
 	{clockBad, "message that the clock is unstable", "messages that the clock is unstable", "nstable", regexp.MustCompile(`(?i)^(?:clocksource: )?(?:timekeeping watchdog\S*(?: on CPU\d+)?: )?(?:marking )?clocksource '?([\w-]+)'? (?:as )?unstable|^(?:tsc: )?Marking (TSC) unstable|^(TSC) found unstable`)},
-	{diskTimeout, "disk command that timed out", "disk commands that timed out", "", regexp.MustCompile(`nvme\d*:? (?:I/O|I/O tag) .*timeout|nvme\S* .*controller is down|ata\d+(?:\.\d+)?: (?:exception Emask .* frozen|link is slow to respond|hard resetting link)|Emask 0x[0-9a-f]+ \(timeout\)|timing out command, waited|DID_TIME_OUT|task abort[:!]|virtio_scsi.*timeout|blk_mq_timeout|mmc\d+: .*[Tt]imeout waiting for|nbd\d+: (?:Connection|Possible stuck request)`)},
+	{diskPolled, "disk command whose interrupt was lost", "disk commands whose interrupts were lost", "completion polled", regexp.MustCompile(`nvme\S* .*timeout, completion polled`)},
+	{portReset, "reset of a disk's link", "resets of disks' links", "link", regexp.MustCompile(`ata\d+(?:\.\d+)?: (?:link is slow to respond|(?:hard|soft) resetting link)`)},
+	{portFrozen, "exception that froze a disk's port", "exceptions that froze a disk's port", "frozen", regexp.MustCompile(`ata\d+(?:\.\d+)?: exception Emask .* frozen`)},
+	{diskTimeout, "disk command that timed out", "disk commands that timed out", "", regexp.MustCompile(`nvme\d*:? (?:I/O|I/O tag) .*timeout|nvme\S* .*controller is down|Emask 0x[0-9a-f]+ \(timeout\)|timing out command, waited|DID_TIME_OUT|task abort[:!]|virtio_scsi.*timeout|blk_mq_timeout|mmc\d+: .*[Tt]imeout waiting for|nbd\d+: (?:Connection|Possible stuck request)`)},
 	{diskError, "disk or file system error", "disk or file system errors", "", regexp.MustCompile(`I/O error,? (?:on )?dev (?:sd|nvme|vd|xvd|dm-|md|mmc|hd)|Buffer I/O error on dev(?:ice)? (?:sd|nvme|vd|xvd|dm-|md|mmc|hd)|EXT4-fs error|XFS \(\w+\): (?:metadata I/O error|log I/O error|Corruption)|md/raid\S*: Disk failure|ata\d+(?:\.\d+)?: (?:error:|exception)|critical medium error|BTRFS(?: \w+)? ?\(?.*\)?: (?:error|bdev .* errs)|Remounting filesystem read-only|FAILED Result:|Device not ready; aborting|JBD2: (?:Error|Detected IO errors)|Aborting journal on device|device-mapper: .*Failing path`)},
 	{diskFailed, "failed disk command", "failed disk commands", "failed command: ", regexp.MustCompile(`ata\d+(?:\.\d+)?: failed command: ([A-Z0-9 _/-]+)`)},
 	{diskGone, "disk that was given up", "disks that were given up", "", regexp.MustCompile(`nvme\d+: (?:Removing after probe failure|Disabling device after reset failure)|detected capacity change from [1-9]\d* to 0$|rejecting I/O to (?:offline|dead) device|ata\d+\.\d+: (?:disabled|disable device)|Device offlined`)},
 	{fileServer, "message of a file server that does not answer", "messages of a file server that does not answer", "respon", regexp.MustCompile(`(nfs4?|lockd|rpc\w*|NFS\w*|CIFS|SMB\w*|ceph|libceph)\S*:? .*?(?:[Ss]erver |\\\\)(\S+?)(?:,| has)? (not responding|not responded)`)},
-	{tcpMemory, "message of a limit of TCP", "messages of a limit of TCP", "", regexp.MustCompile(`(?i)too many (?:of )?orphaned sockets|TCP: out of memory|out of socket memory|consider tuning tcp_mem`)},
+	{tcpMemory, "message of a limit of TCP", "messages of a limit of TCP", "", regexp.MustCompile(`(?i)^\W*(?:[\w.-]+: ){0,3}(?:too many (?:of )?orphaned sockets|out of socket memory)|TCP: out of memory|consider tuning tcp_mem`)},
 	{timeWait, "overflow of the table of TIME-WAIT sockets", "overflows of the table of TIME-WAIT sockets", "time wait bucket", regexp.MustCompile(`time wait bucket table overflow`)},
 	{slowTimer, "long timer interrupt", "long timer interrupts", "hrtimer", regexp.MustCompile(`hrtimer: interrupt took (\d+) ns`)},
 	{rcuStarved, "starved RCU thread", "starved RCU threads", "starved", regexp.MustCompile(`(rcu\w*) kthread starved for (\d+) jiffies`)},

@@ -48,6 +48,8 @@ type rcuReport struct {
 	jiffies     float64
 	thread      string // of RCU itself, that had no CPU
 	without     float64
+	idle        []string // CPUs that did nothing
+	up          float64  // s that the machine had run, or a time of day
 }
 
 var (
@@ -56,6 +58,7 @@ var (
 	rcuRow     = regexp.MustCompile(`^(?:rcu:\s+)?(\d{1,4})-[^ ]{1,6}: \(`)
 	rcuTasks   = regexp.MustCompile(`^(?:rcu:\s+)?Tasks blocked on level-\d+ rcu_node .*?:((?: P\d+\S*)+)`)
 	rcuJiffies = regexp.MustCompile(`\bt=(\d{1,12}) jiffies|\} (\d{1,12}) jiffies s:`)
+	rcuIdle    = regexp.MustCompile(`backtrace for cpu (\d+) skipped: idling at`)
 	rcuItem    = regexp.MustCompile(`[P\d]\d*`)
 )
 
@@ -74,6 +77,9 @@ func (r *rcuReport) read(text string) {
 	}
 	if m := rcuRow.FindStringSubmatch(text); m != nil {
 		r.add(m[1])
+	}
+	if m := rcuIdle.FindStringSubmatch(text); m != nil && len(r.idle) < 1024 && !slices.Contains(r.idle, m[1]) {
+		r.idle = append(r.idle, m[1])
 	}
 	if m := rcuTasks.FindStringSubmatch(text); m != nil {
 		for _, w := range strings.Fields(m[1]) {
@@ -102,8 +108,20 @@ func (r *rcuReport) starved(m []string) {
 	}
 }
 
-// jiffies writes ticks of the kernel, at the two rates that distributions choose.
-func jiffies(n float64) string {
+// idled reports whether each CPU that was waited for had nothing to do.
+func (r *rcuReport) idled() bool {
+	return len(r.cpus) > 0 && len(r.tasks) == 0 && !slices.ContainsFunc(r.cpus, func(c string) bool { return !slices.Contains(r.idle, c) })
+}
+
+// ticks writes ticks of the kernel, at the two rates that distributions choose. It is none that
+// would take longer than the machine has run.
+func (r *rcuReport) ticks(n float64) string {
+	switch {
+	case r.up > 0 && n/1000 > r.up:
+		return number(n) + " jiffies"
+	case r.up > 0 && n/250 > r.up:
+		return fmt.Sprintf("%s jiffies (%s at 1000 a second)", number(n), dur(n*1e6))
+	}
 	return fmt.Sprintf("%s jiffies (%s at 250 a second, %s at 1000)", number(n), dur(n*4e6), dur(n*1e6))
 }
 
@@ -120,11 +138,11 @@ func (r *rcuReport) figures(stalls int) (out []string) {
 		text += ", or was held by a preempted task (pid " + listed(r.tasks, 6) + ")"
 	}
 	if r.jiffies > 0 {
-		text += ", the longest for " + jiffies(r.jiffies)
+		text += ", the longest for " + r.ticks(r.jiffies)
 	}
 	out = append(out, text)
 	if r.without > 0 {
-		out = append(out, fmt.Sprintf("the thread %s of the kernel had no CPU for %s", printed(r.thread), jiffies(r.without)))
+		out = append(out, fmt.Sprintf("the thread %s of the kernel had no CPU for %s", printed(r.thread), r.ticks(r.without)))
 	}
 	return out
 }
@@ -164,10 +182,21 @@ func (r *report) readLockups(out *attach.Reading) {
 	case r.host.virtual:
 		means, causes = "A CPU was held for seconds: by kernel code that does not give way, or by the hypervisor that did not run it.", []string{"cpu-steal"}
 	}
-	if r.spin != "" {
+	idle := soft == nil && hard == 0 && r.rcu.idled()
+	if idle {
+		means = "No code held the CPU: it was idle, and RCU was told so too late. A timer or a wake-up was late or lost, or, in a virtual machine, the hypervisor did not run the CPU."
+	}
+	if r.work != "" {
+		figures = append(figures, "it was a worker of the kernel, for "+printed(r.work))
+	}
+	switch {
+	case idle:
+	case r.spin != "":
 		figures = append(figures, "it was in "+printed(r.spin))
 		causes = append(causes, spinCauses(r.spin)...)
-	} else {
+	case r.traced:
+		means += " Its stack is in the paste."
+	default:
 		means += " No stack in the paste says in which code."
 	}
 	for _, c := range causes {

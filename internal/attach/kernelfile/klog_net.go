@@ -43,8 +43,13 @@ func stampOf(l paste.Line) (s float64, ok bool) {
 	return 0, false
 }
 
-// when notes the time of a server's silence.
+// when notes the time of a server's silence, and how long a machine had run that stalled.
 func (r *report) when(e *event, l paste.Line, text string) {
+	if e.name == rcuStall || e.name == rcuStarved {
+		if at, ok := stampOf(l); ok {
+			r.rcu.up = max(r.rcu.up, at)
+		}
+	}
 	if e.name != fileServer {
 		return
 	}
@@ -105,8 +110,11 @@ func (r *report) readOutside(out *attach.Reading) {
 			continue
 		}
 		figure := countOf(o.name, n)
-		if m := r.first[o.name]; len(m) > 1 && m[1] != "" {
-			figure += map[eventName]string{synFlood: ", port " + printed(m[1]), thermal: ", " + printed(m[1]) + " events in all"}[o.name]
+		if m := r.first[o.name]; o.name == thermal && m[1] != "" {
+			figure += ", " + printed(m[1]) + " events in all at the first"
+		}
+		if o.name == synFlood {
+			figure += ", " + r.tallied(synFlood, "port ")
 		}
 		if r.suppressed > 0 {
 			figure += fmt.Sprintf("; %s more of the log were not printed", number(r.suppressed))

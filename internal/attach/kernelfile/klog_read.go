@@ -23,8 +23,13 @@ type report struct {
 	stalls []float64
 	atomic bool
 	spin   string   // where a CPU was stuck
+	traced bool     // the stack of a lockup is in the paste
+	work   string   // the function of the worker that was stuck
 	below  []string // zones of a Mem-Info dump whose free memory is below its min watermark
 	killed []string
+	chosen string // whose death was announced and is not yet reported: a child may die for it
+
+	each map[eventName][]tally // events of one name, by what they name
 
 	host       machine
 	rcu        rcuReport
@@ -112,11 +117,12 @@ func taskHead(text string) *task {
 }
 
 func (r *report) frame(m []string, now *task, tracing bool) {
+	r.traced = r.traced || now == nil && tracing && r.counts[softLockup]+r.counts[hardLockup] > 0
 	r.interrupt = r.interrupt || r.counts[allocFail] > 0 && inInterrupt(m[2])
 	if now == nil || !tracing || len(now.sure)+len(now.maybe) > 256 {
 		return
 	}
-	if m[1] != "" {
+	if m[1] != "" || leftOver(m[3], m[4]) {
 		now.maybe = append(now.maybe, m[2])
 	} else {
 		now.sure = append(now.sure, m[2])
@@ -129,6 +135,9 @@ func (r *report) event(e *event, text string, now *task) *task {
 	r.counts[e.name]++
 	if r.first[e.name] == nil {
 		r.first[e.name] = m
+	}
+	if e.name == synFlood || e.name == diskFailed {
+		r.count(e.name, strings.TrimSpace(m[1]))
 	}
 	switch e.name {
 	case hungTask:
@@ -143,7 +152,7 @@ func (r *report) event(e *event, text string, now *task) *task {
 		r.stalls = append(r.stalls, ms*1e6)
 	case allocFail:
 		r.atomic = r.atomic || strings.Contains(m[3], "GFP_ATOMIC") || strings.Contains(m[3], "GFP_NOWAIT") || m[3] == "0x20" || m[3] == "0x4020"
-	case diskTimeout, diskError, diskGone, diskFailed:
+	case diskTimeout, diskError, diskGone, diskFailed, diskPolled, portReset, portFrozen:
 		r.device(text)
 	case rcuStall:
 		r.rcu.read(text)
@@ -152,9 +161,49 @@ func (r *report) event(e *event, text string, now *task) *task {
 	case oomDetail:
 		r.oom.read(text)
 	case oomKill, oomGroup:
-		r.killed = append(r.killed, printed(m[2]+" (pid "+m[1]+")")+residentOf(m[3]))
+		head := printed(m[2] + " (pid " + m[1] + ")")
+		r.killed = append(r.killed, head+residentOf(m[3]))
+		if r.chosen = ""; strings.Contains(text, "Kill process") {
+			r.chosen = head
+		}
 	}
 	return nil
+}
+
+// tally counts the events of one name that name the same.
+type tally struct {
+	what string
+	n    int
+}
+
+func (r *report) count(name eventName, what string) {
+	if r.each == nil {
+		r.each = map[eventName][]tally{}
+	}
+	list := r.each[name]
+	if i := slices.IndexFunc(list, func(t tally) bool { return t.what == what }); i >= 0 {
+		list[i].n++
+	} else if len(list) < 64 {
+		r.each[name] = append(list, tally{what, 1})
+	}
+}
+
+// tallied writes what events name, the most frequent first; with numbers where they are several.
+func (r *report) tallied(name eventName, word string) string {
+	list := slices.Clone(r.each[name])
+	slices.SortStableFunc(list, func(a, b tally) int { return cmp.Compare(b.n, a.n) })
+	var out []string
+	for _, t := range list[:min(4, len(list))] {
+		text := word + printed(t.what)
+		if len(list) > 1 {
+			text = fmt.Sprintf("%d of %s", t.n, text)
+		}
+		out = append(out, text)
+	}
+	if len(list) > 4 {
+		out = append(out, "...")
+	}
+	return strings.Join(out, ", ")
 }
 
 var anonRSS = regexp.MustCompile(`anon-rss:(\d+)kB`)
@@ -196,10 +245,16 @@ func (r *report) other(text string) {
 		head := printed(m[2] + " (pid " + m[1] + ")")
 		if i := slices.Index(r.killed, head); i >= 0 {
 			r.killed[i] = head + residentOf(m[3])
+		} else if i := slices.Index(r.killed, r.chosen); i >= 0 {
+			r.killed[i] = head + residentOf(m[3]) + "; chosen was " + r.chosen
 		} else if !slices.ContainsFunc(r.killed, func(k string) bool { return strings.HasPrefix(k, head) }) {
 			r.killed = append(r.killed, head+residentOf(m[3]))
 			r.oom.seen = true
 		}
+		r.chosen = ""
+	}
+	if w, ok := strings.CutPrefix(text, "Workqueue: "); ok && r.work == "" && r.counts[softLockup] > 0 {
+		_, r.work, _ = strings.Cut(w, " ")
 	}
 	r.watermark(text)
 	if m := ripLine.FindStringSubmatch(text); m != nil && r.spin == "" && r.counts[softLockup]+r.counts[hardLockup]+r.counts[rcuStall] > 0 {
@@ -294,7 +349,11 @@ func (r *report) readTasks(out *attach.Reading) {
 		blocked++
 		if len(stack) > 0 {
 			stacks++
-			all = append(all, waitOf(stack))
+			w := waitOf(stack)
+			if len(t.sure) == 0 {
+				w.at = "" // any of them may be left over
+			}
+			all = append(all, w)
 		}
 	}
 	if blocked == 0 {
@@ -320,6 +379,8 @@ func (r *report) readTasks(out *attach.Reading) {
 	switch {
 	case len(outside) > 0:
 		means += fmt.Sprintf(": for %s, outside what whystall can look into.", outside[0])
+	case len(counts) > 0 && len(counts[0].in) == 0:
+		means += fmt.Sprintf(": most likely for %s; each function on the stacks is marked as one that may be left over.", counts[0].words)
 	case len(counts) > 0:
 		means += fmt.Sprintf(": for %s, in %s.", counts[0].words, printed(counts[0].in[0]))
 	default:

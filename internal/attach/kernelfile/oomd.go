@@ -21,7 +21,10 @@ type oomdLog struct {
 	watching  bool // oomctl: it kills nothing
 }
 
-type oomdKill struct{ group, of, pressure, limit, during string }
+type oomdKill struct {
+	group, of, pressure, limit, during string
+	bare                               bool // why is not in the paste
+}
 
 type oomdGroup struct {
 	path, usage, total string
@@ -31,6 +34,7 @@ type oomdGroup struct {
 var (
 	oomdPressure = regexp.MustCompile(`(?:Killed (\S+) due to )?[Mm]emory pressure for (\S+) (?:being|is) ([\d.]+%) > ([\d.]+%)(?: for > (\S+))?`)
 	oomdSwap     = regexp.MustCompile(`Killed (\S+) due to (?:memory used|swap used).*?(\d+(?:\.\d+)?%)`)
+	oomdBare     = regexp.MustCompile(`^Killed (/\S*)(?: due to.*)?$`) // cut off, or a reason of another release
 	oomdCount    = regexp.MustCompile(`systemd-oomd killed (\d+) process`)
 	oomdAvg      = regexp.MustCompile(`^Pressure: Avg10: ([\d.]+) Avg60: ([\d.]+) Avg300: ([\d.]+)(?: Total: (.+))?`)
 	oomdUsed     = regexp.MustCompile(`^(Memory|Swap): Used: (\S+) Total: (\S+)`)
@@ -39,13 +43,19 @@ var (
 func (o *oomdLog) read(text string) bool {
 	if m := oomdPressure.FindStringSubmatch(text); m != nil {
 		if m[1] != "" && len(o.killed) < 256 {
-			o.killed = append(o.killed, oomdKill{m[1], m[2], m[3], m[4], m[5]})
+			o.killed = append(o.killed, oomdKill{group: m[1], of: m[2], pressure: m[3], limit: m[4], during: m[5]})
 		}
 		return true
 	}
 	if m := oomdSwap.FindStringSubmatch(text); m != nil {
 		if len(o.killed) < 256 {
 			o.killed = append(o.killed, oomdKill{group: m[1], limit: m[2]})
+		}
+		return true
+	}
+	if m := oomdBare.FindStringSubmatch(text); m != nil {
+		if len(o.killed) < 256 {
+			o.killed = append(o.killed, oomdKill{group: m[1], bare: true})
 		}
 		return true
 	}
@@ -83,6 +93,9 @@ func (o *oomdLog) read(text string) bool {
 }
 
 func (k oomdKill) String() string {
+	if k.bare {
+		return fmt.Sprintf("killed %s", printed(tail(k.group)))
+	}
 	if k.of == "" {
 		return fmt.Sprintf("killed %s: memory and swap were used up beyond %s", printed(path.Base(k.group)), printed(k.limit))
 	}
@@ -135,6 +148,8 @@ func (o *oomdLog) say(out *attach.Reading) {
 
 func (o *oomdLog) judge(out *attach.Reading, worst *oomdGroup) {
 	switch {
+	case len(o.killed) > 0 && o.killed[0].bare:
+		say(out, attach.CannotTell, "A group was killed by systemd-oomd, not by the kernel; why is not in the paste.")
 	case len(o.killed) > 0 && o.killed[0].of == "":
 		say(out, attach.CannotTell, "A group was killed by systemd-oomd since memory and swap were used up: an end, and by itself no cause of latency.")
 		shortOfMemory(out, out.Figures[0])
@@ -148,7 +163,7 @@ func (o *oomdLog) judge(out *attach.Reading, worst *oomdGroup) {
 		say(out, attach.CannotTell, "Tasks of a watched group wait for memory.")
 		shortOfMemory(out, worst.String())
 	default:
-		say(out, attach.Healthy, "No watched group waits for memory now, by its averages.")
+		say(out, attach.Healthy, "No group that the paste shows waits for memory now, by its averages.")
 		return
 	}
 	out.Not = cmp.Or(out.Not, "that memory was exhausted, nor that the killed group made others wait: it is the one that reclaimed most")

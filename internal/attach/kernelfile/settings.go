@@ -117,6 +117,10 @@ func bites(s setting) (cause, why string) {
 		if v != "0" {
 			return "direct-reclaim", "a NUMA node frees its own memory before it uses another's"
 		}
+	case "vm.dirty_ratio":
+		if n, ok := value(v); ok && n >= 40 {
+			return "disk-wait", "that part of available memory may be dirty before writers have to wait, and then they wait long"
+		}
 	case "transparent_hugepage/enabled":
 		if v == "always" {
 			return "thp-bloat", "khugepaged may fill memory that a runtime has given back"

@@ -185,6 +185,9 @@ func readSmaps(p *attach.Part) attach.Reading {
 		}
 	}
 	r.Who.PID = p.PID
+	if s.mappings == 0 && bareSums(lines) {
+		return bareSmaps(s, r)
+	}
 	r.Figures = []string{
 		residentText(s),
 		fmt.Sprintf("%s of it in huge pages (%s)", mem(s.huge), percent(ratio(s.huge, s.rss))),
@@ -210,6 +213,10 @@ func readSmaps(p *attach.Part) attach.Reading {
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("%s of %s resident is in huge pages: they help a live heap, and bloat one that was given back.", mem(huge), mem(of))
 		r.Signs = []attach.Sign{{Cause: "thp-bloat", Grade: attach.Risk, Share: ratio(huge, of), Proof: r.Figures[:2]}}
+		r.Next = []attach.Next{{Command: "grep -H . /sys/kernel/mm/transparent_hugepage/*; grep AnonHuge /proc/PID/smaps_rollup", Why: "whether the share of huge pages grows, and by which setting"}}
+		if s.arena == 0 {
+			return r
+		}
 		r.Next = []attach.Next{{Command: "curl -s localhost:PORT/debug/pprof/heap?debug=1 | grep -E 'Sys|HeapReleased|HeapIdle'", Why: "how much memory the Go runtime thinks it holds"}}
 	case s.swap >= hugeWorth && s.swap >= hugePart*s.rss:
 		r.State = attach.CannotTell
@@ -219,5 +226,27 @@ func readSmaps(p *attach.Part) attach.Reading {
 	default:
 		r.Means = "It is resident memory by mapping; nothing in it costs time by itself."
 	}
+	return r
+}
+
+// bareSums reports whether values have no unit: somebody's sum over the mappings, as awk prints it.
+func bareSums(lines []string) bool {
+	for _, t := range lines {
+		if strings.HasSuffix(strings.ToLower(t), "kb") {
+			return false
+		}
+	}
+	return true
+}
+
+// bareSmaps says sums as the counts that they are: the file is in KiB, but a sum may be of anything.
+func bareSmaps(s memorySums, r attach.Reading) attach.Reading {
+	r.Title, r.State = "fields of smaps, summed up, without units", attach.CannotTell
+	r.Figures = []string{fmt.Sprintf("%s resident, if they are of KiB as the file itself", mem(s.rss*1024))}
+	if s.huge > 0 {
+		r.Figures = append(r.Figures, fmt.Sprintf("%s of it in huge pages (%s)", mem(s.huge*1024), percent(ratio(s.huge, s.rss))))
+	}
+	r.Means = "It is memory of a process, summed up; nothing in it costs time by itself."
+	r.Not = "anything about latency, nor which mapping has the memory"
 	return r
 }

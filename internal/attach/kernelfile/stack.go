@@ -3,6 +3,7 @@ package kernelfile
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -13,7 +14,7 @@ import (
 )
 
 // stackLine is "[<0>] do_select+0x63a/0x930 [module]", with an address in the brackets before 4.14.
-var stackLine = regexp.MustCompile(`^\[<[0-9a-fx]+>\] (0xffffffffffffffff|\??\s*([\w.]+)(?:\+0x[0-9a-f]+/0x[0-9a-f]+)?(?: \[\w+\])?)$`)
+var stackLine = regexp.MustCompile(`^\[<[0-9a-fx]+>\] (0xffffffffffffffff|\??\s*([\w.]+)(?:\+0x([0-9a-f]+)/0x([0-9a-f]+))?(?: \[\w+\])?)$`)
 
 var procStack = &attach.Kind{
 	Name: "/proc/PID/stack",
@@ -29,6 +30,12 @@ var procStack = &attach.Kind{
 		return run(lines, func(t string) bool { return stackLine.MatchString(t) || stackTitle.MatchString(t) })
 	},
 	Read: readStacks,
+}
+
+// leftOver knows a word on a stack that is no return address: one of a call stands within its
+// function, and neither at its start nor at its end.
+func leftOver(offset, size string) bool {
+	return size != "" && strings.Trim(size, "0") != "" && (offset == size || strings.Trim(offset, "0") == "")
 }
 
 // stackTitle is what people put between stacks: "== 1234 nginx ==", "/proc/1234/task/1240/stack".
@@ -58,7 +65,9 @@ func readStacks(p *attach.Part) attach.Reading {
 			end()
 			continue
 		}
-		stack = append(stack, m[2])
+		if marked := strings.HasPrefix(m[1], "?"); !marked && !leftOver(m[3], m[4]) {
+			stack = append(stack, m[2])
+		}
 		if strings.HasPrefix(m[2], "entry_SYSCALL") || strings.HasPrefix(m[2], "ret_from_fork") || m[2] == "system_call_fastpath" || m[2] == "el0_svc_naked" || m[2] == "el0t_64_sync" {
 			end()
 		}
@@ -88,6 +97,10 @@ func readWaits(all []wait) attach.Reading {
 		r.Means = fmt.Sprintf("At this moment threads wait for %s, outside what whystall can look into.", outside[0])
 	case len(signs) > 0:
 		r.Means = fmt.Sprintf("At this moment threads wait in the kernel: %s.", strings.ToLower(signs[0].Proof[0][:1])+signs[0].Proof[0][1:])
+	case slices.ContainsFunc(counts, func(c waitCount) bool {
+		return c.wait.fills
+	}):
+		r.Means = "A thread writes to a pipe that is full: it goes on when the reader at the other end reads, which may be at fault."
 	case idleOnly(counts):
 		r.Means = "Threads sleep in the ways in which threads at rest do; a lock of the program looks the same as waiting for work."
 	default:

@@ -63,10 +63,13 @@ func readVmstat(p *attach.Part) attach.Reading {
 		r.Figures = append(r.Figures, reclaimText(last.get("pgsteal_direct"), last.get("pgsteal_kswapd"))+" since boot")
 	}
 	if last.has("pgmajfault") || last.has("pswpin") {
-		r.Figures = append(r.Figures, fmt.Sprintf("%s major faults, %s pages read from swap since boot", number(last.get("pgmajfault")), number(last.get("pswpin"))))
+		r.Figures = append(r.Figures, readsText(last, func(n string) string { return number(last.get(n)) })+" since boot")
 	}
 	if v := last.get("numa_pages_migrated"); v > 0 {
 		r.Figures = append(r.Figures, number(v)+" pages moved between NUMA nodes since boot")
+	}
+	if v := last.get("nr_slab_unreclaimable") * pageSize; v >= 4<<30 {
+		r.Figures = append(r.Figures, mem(v)+" of the kernel's objects that cannot be given back (nr_slab_unreclaimable)")
 	}
 	if v := last.get("nr_free_pages"); v > 0 {
 		r.Figures = append(r.Figures, mem(v*pageSize)+" free at this moment")
@@ -84,6 +87,18 @@ func readVmstat(p *attach.Part) attach.Reading {
 		r.Means = "Since boot threads had to " + stallsDone(last) + "; whether they still do cannot be told."
 	}
 	return r
+}
+
+// readsText says how many faults and reads from swap there were, as far as both are counted.
+func readsText(m pairs, text func(name string) string) string {
+	var said []string
+	if m.has("pgmajfault") {
+		said = append(said, text("pgmajfault")+" major faults")
+	}
+	if m.has("pswpin") {
+		said = append(said, text("pswpin")+" pages read from swap")
+	}
+	return strings.Join(said, ", ")
 }
 
 // fewStalls cannot be any matter: a stall takes milliseconds, and boot itself has some.
@@ -165,7 +180,14 @@ func readVmstatPair(all []sample, g grown) attach.Reading {
 	if g.to.sum("pgsteal_") > 0 {
 		r.Figures = append(r.Figures, reclaimText(direct, kswapd)+" meanwhile")
 	}
-	reads := g.text(major, "major faults") + ", " + g.text(swap, "pages from swap")
+	var read []string
+	if g.to.has("pgmajfault") {
+		read = append(read, g.text(major, "major faults"))
+	}
+	if g.to.has("pswpin") {
+		read = append(read, g.text(swap, "pages from swap"))
+	}
+	reads := strings.Join(read, ", ")
 	if g.to.has("pgmajfault") || g.to.has("pswpin") {
 		r.Figures = append(r.Figures, reads)
 	}

@@ -17,6 +17,7 @@ type wait struct {
 	at    string // the kernel's function, the one that says most
 	block sched.Block
 	place string // a server of a file system over the network; "": none
+	fills bool   // a pipe, which is full
 	cond  bool   // a condition variable of a module, in which its threads also rest
 }
 
@@ -31,6 +32,9 @@ func waitOf(functions []string) wait {
 		name, _, _ := strings.Cut(f, ".")
 		if w.at == "" && !schedules(name) {
 			w.at = name
+		}
+		if name == "pipe_write" || name == "anon_pipe_write" {
+			w.at, w.fills = name, true
 		}
 		if w.place == "" {
 			w.place = remotePlace(name)
@@ -122,6 +126,9 @@ func waitWords(w wait) string {
 	if w.place != "" {
 		return w.place
 	}
+	if w.fills && w.block == sched.BlockPipe {
+		return "room in a pipe"
+	}
 	switch w.block {
 	case sched.BlockDisk:
 		return "the disk"
@@ -180,7 +187,9 @@ func countWaits(all []wait) []waitCount {
 			in[words] = map[string]int{}
 		}
 		out[i].n++
-		in[words][w.at]++
+		if w.at != "" {
+			in[words][w.at]++
+		}
 	}
 	for i := range out {
 		for f := range in[out[i].words] {
@@ -203,6 +212,9 @@ func (c waitCount) String() string {
 	var in []string
 	for _, f := range c.in[:min(3, len(c.in))] {
 		in = append(in, printed(f))
+	}
+	if len(in) == 0 {
+		return fmt.Sprintf("%s, most likely for %s (no function on the stacks is sure)", plural(c.n, "thread waits", "threads wait"), c.words)
 	}
 	return fmt.Sprintf("%s for %s, in %s", plural(c.n, "thread waits", "threads wait"), c.words, strings.Join(in, ", "))
 }
@@ -255,6 +267,6 @@ func firstOther(causes []string, not func(string) bool) string {
 // idleOnly reports whether no wait is one that costs anybody time, as far as its place tells.
 func idleOnly(counts []waitCount) bool {
 	return !slices.ContainsFunc(counts, func(c waitCount) bool {
-		return c.wait.place != "" || causeOf(c.wait.block) != "" || c.wait.block == sched.BlockOther || c.wait.block == sched.BlockUnknown
+		return c.wait.place != "" || c.wait.fills || causeOf(c.wait.block) != "" || c.wait.block == sched.BlockOther || c.wait.block == sched.BlockUnknown
 	})
 }

@@ -47,10 +47,22 @@ func containerHeader(text string) containerTool {
 
 // cgtopRow: systemd-cgtop -b prints no names.
 func cgtopRow(f []string) bool {
-	if len(f) != 6 || !strings.HasPrefix(f[0], "/") && !strings.HasSuffix(f[0], ".slice") && !strings.HasSuffix(f[0], ".service") {
+	if len(f) != 6 {
 		return false
 	}
-	for _, c := range f[1:] {
+	return cgtopStart(f)
+}
+
+// cgtopStart is a row, or the start of one that a terminal broke.
+func cgtopStart(f []string) bool {
+	if len(f) < 4 || len(f) > 6 || !strings.HasPrefix(f[0], "/") && !strings.HasSuffix(f[0], ".slice") && !strings.HasSuffix(f[0], ".service") {
+		return false
+	}
+	return cgtopCells(f[1:])
+}
+
+func cgtopCells(f []string) bool {
+	for _, c := range f {
 		if _, ok := size(c, 1); !ok && c != "-" {
 			return false
 		}
@@ -74,7 +86,7 @@ func containerRow(tool containerTool, f []string) bool {
 		_, ok := number(f[len(f)-4])
 		return ok
 	}
-	return cgtopRow(f)
+	return cgtopStart(f) || len(f) > 0 && len(f) <= 2 && cgtopCells(f)
 }
 
 func claimContainers(lines []paste.Line) int {
@@ -255,7 +267,7 @@ func readContainers(p *attach.Part) attach.Reading {
 	}
 	if len(all) == 0 {
 		v.unsure = true
-		v.means("no container is listed")
+		v.means("no row of it is whole in the paste")
 		return v.done()
 	}
 	containerJudge(v, all)
