@@ -207,7 +207,7 @@ func (r *report) readLockups(out *attach.Reading) {
 	if r.host.bare {
 		out.Not = "which code that is, unless the trace below it is in the paste; modules that are listed say nothing"
 	}
-	if r.host.bare || r.spin == "" {
+	if !r.traced && !idle && (r.host.bare || r.spin == "") {
 		out.Next = append(out.Next, attach.Next{Command: "dmesg | grep -A 30 -E 'soft lockup|hard LOCKUP|detected.* stall'", Why: "the trace of what the CPU did"})
 	}
 	if !r.host.bare {

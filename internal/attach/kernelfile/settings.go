@@ -118,7 +118,7 @@ func bites(s setting) (cause, why string) {
 			return "direct-reclaim", "a NUMA node frees its own memory before it uses another's"
 		}
 	case "vm.dirty_ratio":
-		if n, ok := value(v); ok && n >= 40 {
+		if n, ok := value(v); ok && n > 40 {
 			return "disk-wait", "that part of available memory may be dirty before writers have to wait, and then they wait long"
 		}
 	case "transparent_hugepage/enabled":
