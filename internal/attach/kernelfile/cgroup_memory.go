@@ -187,7 +187,8 @@ func (g memGroup) readStat(r *attach.Reading) float64 {
 	return anon + get("shmem", "shmem") + m.get("slab_unreclaimable") + m.get("kernel_stack")
 }
 
-// kindsOfMemory says what a group's memory is, as far as the paste has it: what was cut off is not 0.
+// kindsOfMemory says what a group's memory is, as far as the paste has it: what was cut off is
+// not 0.
 func kindsOfMemory(m pairs, anon, huge, file float64) string {
 	has := func(names ...string) bool { return slices.ContainsFunc(names, m.has) }
 	var said []string

@@ -239,7 +239,7 @@ func bareSums(lines []string) bool {
 	return true
 }
 
-// bareSmaps says sums as the counts that they are: the file is in KiB, but a sum may be of anything.
+// bareSmaps says sums as the counts that they are: the file is in KiB, a sum may be of anything.
 func bareSmaps(s memorySums, r attach.Reading) attach.Reading {
 	r.Title, r.State = "fields of smaps, summed up, without units", attach.CannotTell
 	r.Figures = []string{fmt.Sprintf("%s resident, if they are of KiB as the file itself", mem(s.rss*1024))}
