@@ -12,7 +12,7 @@ import (
 // delve is what the debugger's command goroutines prints: one place for each goroutine.
 var delve = &attach.Kind{
 	Name:  "delve goroutines",
-	Hints: []string{"Goroutine "},
+	Hints: []string{"Goroutine ", " goroutines]"},
 	Claim: claimDelve,
 	Read:  readDelve,
 }
@@ -26,14 +26,21 @@ var (
 )
 
 func claimDelve(lines []paste.Line) int {
-	listed := false
+	listed, first := false, true
 	n := while(lines, func(s string) bool {
 		if _, ok := delveLine(s); ok {
-			listed = true
+			listed, first = true, false
 			return true
+		}
+		if first { // some versions say first how many there are
+			first = false
+			return delveTotal(s) > 0
 		}
 		return listed && (delveFrame.MatchString(s) || delveAt.MatchString(s))
 	})
+	if !listed {
+		return 0
+	}
 	if n > 0 && n < len(lines) && strings.HasSuffix(strings.TrimSpace(lines[n].Text), " goroutines]") {
 		n++
 	}
@@ -79,6 +86,16 @@ func delveLine(s string) (st stack, ok bool) {
 	return st, true
 }
 
+// delveTotal parses "[37 goroutines]"; 0: it is none.
+func delveTotal(s string) int {
+	s, ok := strings.CutSuffix(strings.TrimPrefix(strings.TrimSpace(s), "["), " goroutines]")
+	n, _ := whole(s)
+	if !ok {
+		return 0
+	}
+	return n
+}
+
 func readDelve(p *attach.Part) attach.Reading {
 	d := &dump{}
 	places := map[string]int{}
@@ -94,6 +111,7 @@ func readDelve(p *attach.Part) attach.Reading {
 			}
 			continue
 		}
+		d.total = max(d.total, delveTotal(line.Text))
 		if st, ok := delveLine(line.Text); ok && len(d.stacks) < maxStacks {
 			traced = false
 			d.stacks = append(d.stacks, &st)
@@ -128,6 +146,11 @@ func readDelve(p *attach.Part) attach.Reading {
 		r.State = attach.CannotTell
 		r.Means = "all it says of most goroutines is that they wait (runtime.gopark); for what, their stacks say"
 		r.Next = []attach.Next{{Command: "(dlv) goroutines -t", Why: "the stack of each goroutine"}}
+	}
+	if d.total > len(d.stacks) && len(d.stacks) > 0 {
+		r.Title += fmt.Sprintf(" of %d (the rest is cut off)", d.total)
+		r.State = attach.CannotTell
+		r.Means += fmt.Sprintf("; the other %d goroutines are cut off", d.total-len(d.stacks))
 	}
 	r.Not = "how long each has waited: a debugger stops the program at one moment"
 	pic.readLocks(&r)

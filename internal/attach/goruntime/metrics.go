@@ -2,6 +2,7 @@ package goruntime
 
 import (
 	"fmt"
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -194,9 +195,19 @@ func promFigures(r *attach.Reading, v map[string]evidence.Record, page string) {
 			r.Figures = append(r.Figures, strings.Join(line, ", "))
 		}
 	}
+	if line := runtimeCounts(page); line != "" {
+		r.Figures = append(r.Figures, line)
+	}
+	if line := pauseBuckets(page); line != "" {
+		r.Figures = append(r.Figures, line)
+	}
 	mid, okMid := sample(page, `go_gc_duration_seconds{quantile="0.5"} `)
 	worst, okWorst := sample(page, `go_gc_duration_seconds{quantile="1"} `)
-	if n, ok := v["/go/gc/cycles:gc-cycles"]; !okMid || !okWorst || ok && n.Value == 0 {
+	if !okMid || !okWorst {
+		return
+	}
+	if n, ok := v["/go/gc/cycles:gc-cycles"]; ok && n.Value == 0 {
+		r.Figures = append(r.Figures, "no GC cycle since the start")
 		return
 	}
 	line := fmt.Sprintf("GC pauses of the last cycles: median %s, worst %s", seconds(mid), seconds(worst))
@@ -205,6 +216,63 @@ func promFigures(r *attach.Reading, v map[string]evidence.Record, page string) {
 	}
 	r.Figures = append(r.Figures, line)
 	r.Facts = append(r.Facts, attach.Fact{Name: FactGCPause, Value: worst * 1e9})
+}
+
+// runtimeCounts says what client_golang prints of runtime/metrics' counters of GC, which are since
+// the start.
+func runtimeCounts(page string) string {
+	var parts []string
+	for _, f := range []struct {
+		name  string
+		write func(float64) string
+	}{
+		{"go_gc_cycles_total_gc_cycles", func(v float64) string { return fmt.Sprintf("%.0f GC cycles", v) }},
+		{"go_gc_cycles_forced_gc_cycles", func(v float64) string { return fmt.Sprintf("%.0f of them forced", v) }},
+		{"go_gc_heap_allocs_bytes", func(v float64) string { return decimal(v) + " allocated" }},
+		{"go_gc_heap_allocs_objects", func(v float64) string { return fmt.Sprintf("%.0f allocations", v) }},
+	} {
+		v, ok := sample(page, f.name+"_total ")
+		if !ok {
+			v, ok = sample(page, f.name+" ")
+		}
+		if ok {
+			parts = append(parts, f.write(v))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return strings.Join(parts, ", ") + " since the start"
+}
+
+// pauseBucket is a line of runtime/metrics' histogram of pauses, whose counts add up.
+var pauseBucket = regexp.MustCompile(`(?m)^(?:go_gc_pauses_seconds(?:_total)?|go_sched_pauses_total_gc_seconds)_bucket\{le="([^"]+)"\} (\S+)`)
+
+// pauseBuckets says how many stops there were and below which bound most of them are.
+func pauseBuckets(page string) string {
+	type bucket struct{ le, n float64 }
+	var all []bucket
+	for _, m := range pauseBucket.FindAllStringSubmatch(page, 200) {
+		le, err := strconv.ParseFloat(m[1], 64)
+		n, ok := number(m[2])
+		if err != nil || !ok || len(all) > 0 && (le <= all[len(all)-1].le || n < all[len(all)-1].n) {
+			return ""
+		}
+		all = append(all, bucket{le, n})
+	}
+	if len(all) == 0 || !math.IsInf(all[len(all)-1].le, 1) || all[len(all)-1].n == 0 {
+		return ""
+	}
+	total := all[len(all)-1].n
+	line := fmt.Sprintf("%.0f GC pauses since the start", total)
+	said := -1.0
+	for _, b := range all[:len(all)-1] {
+		if b.le > 0 && b.le < 3600 && b.n > said && (b.n >= total/2 || b.n == total) && b.n > 0 {
+			line += fmt.Sprintf(", %.0f of %s or less", b.n, seconds(b.le))
+			said = b.n
+		}
+	}
+	return line
 }
 
 // sample is the value of a series, whose name with labels and a blank starts a line.

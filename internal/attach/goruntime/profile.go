@@ -190,16 +190,30 @@ func (p *profile) figures(r *attach.Reading, unit func(float64) string) {
 // others are none.
 func (p *profile) runtimeShare(unit func(float64) string) string {
 	fn := most(p.cum, func(fn string) bool {
-		return strings.HasPrefix(fn, "runtime.") && !slices.Contains(gcRoots, fn) && !slices.Contains(runtimeStarts, fn) && !strings.HasPrefix(fn, "runtime.gcDrain") && !strings.Contains(fn, ".func")
+		return strings.HasPrefix(fn, "runtime.") && p.cum[fn] > 1.2*p.flat[fn] && !slices.Contains(gcRoots, fn) && !slices.Contains(runtimeStarts, fn) && !strings.HasPrefix(fn, "runtime.gcDrain") && !strings.Contains(fn, ".func")
 	})
-	if fn == "" || p.total <= 0 || p.cum[fn] < 0.25*p.total || p.cum[fn] <= 1.2*p.flat[fn] {
+	if fn == "" || p.total <= 0 || p.cum[fn] < 0.25*p.total {
 		return ""
 	}
 	text := fmt.Sprintf("most with what it calls, in the runtime: %s, %s%s", fn, unit(p.cum[fn]), p.of(p.cum[fn]))
 	if fn == "runtime.findRunnable" || fn == "runtime.findrunnable" {
 		text += ", the scheduler's search for goroutines to run"
 	}
+	if slices.Contains(runtimeLocks, fn) {
+		text += ", the runtime's own locks, for which threads spin and sleep"
+	}
 	return text
+}
+
+// runtimeLocks take the locks of the runtime itself, which are no sync.Mutex.
+var runtimeLocks = []string{"runtime.lock", "runtime.lock2", "runtime.lockWithRank"}
+
+// locksShare is the share of the CPU below the runtime's own locks.
+func (p *profile) locksShare() (share float64) {
+	for _, fn := range runtimeLocks {
+		share = max(share, ratio(p.cum[fn], p.total))
+	}
+	return share
 }
 
 // runtimeStarts are below or above all others, so that their sums say nothing.
@@ -309,6 +323,8 @@ const (
 	gcUnclear = 0.25
 	gcSome    = 0.10 // from which it comes before what functions used
 	gcLeast   = 0.05 // of one CPU
+
+	runtimeLocked = 0.25 // of the CPU used, for locks that take no time in a program that is well
 )
 
 func (p *profile) readCPU(r *attach.Reading) {
@@ -354,6 +370,11 @@ func (p *profile) readCPU(r *attach.Reading) {
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("GC takes %s of the CPU used: much, though a program that does little but allocate has that", percent(gc))
 		r.Next = []attach.Next{{Command: "GODEBUG=gctrace=1 for a minute under load", Why: "says how often cycles come, and how much room the heap has"}}
+	case p.locksShare() >= runtimeLocked && cpus >= 1:
+		r.State = attach.CannotTell
+		r.Means = fmt.Sprintf("%s of the CPU used is for the runtime's own locks: its threads meet at one of them; which one, its callers say", percent(p.locksShare()))
+		r.Not = "that a sync.Mutex is held for long: these locks are the runtime's own; nor what requests waited for"
+		r.Next = []attach.Next{{Command: "go tool pprof -peek 'runtime.lock' FILE", Why: "the callers of the lock: stacks, timers, the scheduler, the heap"}}
 	}
 }
 
