@@ -147,6 +147,14 @@ func (p *profile) read(title string) attach.Reading {
 		p.readDifference(&r)
 		return r
 	}
+	if p.kind == profOther && p.flat["runtime.gopark"] > p.total/2 && p.total > 0 {
+		p.kind = profGoroutine // only that one counts goroutines where they are parked
+		if p.readGoroutines(&r); r.State == attach.Healthy {
+			r.State = attach.CannotTell
+			r.Means += "; whether their number grows is not in it, and its first lines are cut off"
+		}
+		return r
+	}
 	switch p.kind {
 	case profCPU:
 		p.readCPU(&r)
@@ -567,8 +575,12 @@ func (p *profile) readGoroutineSums(r *attach.Reading) {
 	}
 	r.Means, r.Not = "hardly a goroutine waits for a lock", "how long each has waited: it is one moment"
 	if lock < manyWaiters {
-		if fn := most(p.cum, ownFunction); fn != "" && p.cum[fn] >= manyLeaked && p.cum[fn] >= p.total/2 {
-			r.Figures = append(r.Figures, fmt.Sprintf("%.0f in %s%s or below it", p.cum[fn], fn, p.of(p.cum[fn])))
+		fn := most(p.cum, ownFunction)
+		if fn == "" || p.cum[fn] < p.total/2 {
+			return
+		}
+		r.Figures = append(r.Figures, fmt.Sprintf("%.0f in %s%s or below it", p.cum[fn], fn, p.of(p.cum[fn])))
+		if p.cum[fn] >= manyLeaked {
 			r.State = attach.CannotTell
 			r.Means = "so many goroutines alike are a leak, or a crowd behind one that serves them; a leak costs memory and work of GC, and is no cause of latency by itself"
 			r.Next = []attach.Next{{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=1' a minute later", Why: "a number that only grows is a leak"}}
