@@ -133,6 +133,9 @@ func (g cpuGroup) read() attach.Reading {
 		r.Title += fmt.Sprintf(", %d samples", len(g.stats))
 		if grow.fell != "" {
 			r.Boot = true
+			if g.apart(&r) {
+				return r
+			}
 			r.Means = fmt.Sprintf("The counter %s falls between the samples: they are of two groups, or the group was made anew; no rate follows.", printed(grow.fell))
 			return r
 		}
@@ -144,6 +147,38 @@ func (g cpuGroup) read() attach.Reading {
 	r.Title += ", read once"
 	g.judge(&r, func(n string) float64 { return last.get(n) }, quota, 0, "since the group was made")
 	return r
+}
+
+// apart reads samples that are not before and after each by itself: the worst of them speaks.
+func (g cpuGroup) apart(r *attach.Reading) bool {
+	if g.hasQuota {
+		return false
+	}
+	var worst attach.Reading
+	share, n := -1.0, 0
+	var figures []string
+	for i := range g.stats[:min(16, len(g.stats))] {
+		m := g.stats[i]
+		periods := m.get("nr_periods")
+		if periods == 0 || !m.has("nr_throttled") {
+			continue
+		}
+		one := cpuGroup{path: g.path, all: g.all[i : i+1], stats: g.stats[i : i+1]}.read()
+		if n++; n <= 4 {
+			figures = append(figures, fmt.Sprintf("sample %d: throttled in %s of its periods (%s of %s)", i+1, percent(ratio(m.get("nr_throttled"), periods)), number(m.get("nr_throttled")), number(periods)))
+		}
+		if s := ratio(m.get("nr_throttled"), periods); s > share {
+			share, worst = s, one
+		}
+	}
+	if n < 2 {
+		return false
+	}
+	worst.Title = r.Title + " of different groups or lives of one"
+	worst.Figures = append(figures, worst.Figures[1:]...)
+	worst.Boot = true
+	*r = worst
+	return true
 }
 
 func (g cpuGroup) readQuota(r *attach.Reading) string {

@@ -200,3 +200,21 @@ func contextKind(name string, hints []string, claim func([]paste.Line) int, read
 		},
 	}
 }
+
+var nodeCounters = oneOf("numa_hit numa_miss numa_foreign interleave_hit local_node other_node")
+
+// nodeStat is the file numastat that sysfs has for each NUMA node; its counters are since boot.
+var nodeStat = contextKind("numastat of a NUMA node (sysfs)", []string{"numa_", "interleave_hit", "local_node", "other_node"}, func(lines []paste.Line) int {
+	return claimPairs(lines, nodeCounters, oneOf("local_node other_node"), nil, 7)
+}, func(lines []string) (figures []string, means string) {
+	m := parsePairs(lines)
+	for _, n := range []string{"local_node", "other_node", "numa_miss", "numa_foreign"} {
+		if m.has(n) {
+			figures = append(figures, fmt.Sprintf("%s pages: %s", number(m.get(n)), map[string]string{
+				"local_node": "given to tasks of the node itself (local_node)", "other_node": "given to tasks of other nodes (other_node)",
+				"numa_miss": "given here though another node was wanted (numa_miss)", "numa_foreign": "wanted here and given elsewhere (numa_foreign)",
+			}[n]))
+		}
+	}
+	return figures, "Counters since boot of where pages were given out: how often tasks touch memory of another node they do not say."
+})

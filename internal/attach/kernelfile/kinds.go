@@ -9,7 +9,7 @@ func Kinds() []*attach.Kind {
 		namedFiles, cpuStat, cpuAcct, cpuMax, memoryStat, memoryEvents, sysctl, choice,
 		smaps, procMaps, numaMaps, procStack, wchan, klog, killers,
 		status, procPIDStat, procSched, limits, procIO, procCgroup, mounts,
-		procStat, loadavg, interrupts, softnet, slabinfo, zoneinfo, pagetypeinfo,
+		procStat, loadavg, interrupts, softnet, slabinfo, zoneinfo, pagetypeinfo, nodeStat,
 		diskstats, netDev, netSNMP, netTCP, sockStat, swaps, cgroupControllers, fileLocks, schedDebug,
 		uname, openFiles, osRelease, cmdline, lscpu, cpuinfo, numactl, uptime,
 	}

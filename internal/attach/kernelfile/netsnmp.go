@@ -166,6 +166,7 @@ var sockStat = contextKind("/proc/net/sockstat", []string{"sockets: used", "TCP:
 	}
 	return n
 }, func(lines []string) (figures []string, means string) {
+	orphans := 0.0
 	for _, t := range lines {
 		f := strings.Fields(t)
 		if f[0] != "TCP:" && f[0] != "TCP6:" && f[0] != "sockets:" {
@@ -181,9 +182,13 @@ var sockStat = contextKind("/proc/net/sockstat", []string{"sockets: used", "TCP:
 				words = append(words, number(v)+" in TIME-WAIT")
 			case "inuse", "used", "orphan":
 				words = append(words, number(v)+" "+f[i])
+				orphans = max(orphans, map[bool]float64{true: v}[f[i] == "orphan"])
 			}
 		}
 		figures = append(figures, strings.TrimSuffix(f[0], ":")+": "+strings.Join(words, ", "))
+	}
+	if orphans >= 4096 {
+		figures = append(figures, number(orphans)+" orphans: at net.ipv4.tcp_max_orphans the kernel closes connections at once")
 	}
 	return figures, "It counts sockets at one instant; TIME-WAIT is the usual end of a connection, and no wait of a request."
 })

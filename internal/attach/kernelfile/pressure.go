@@ -22,7 +22,7 @@ const (
 
 var pressure = &attach.Kind{
 	Name: "PSI", Hints: []string{"avg10=", ":", "/proc/pressure/", ".pressure"},
-	Claim: starting("a-z/=A-Z-", 200, repeated(func(lines []paste.Line) int {
+	Claim: starting("a-z/=A-Z[$#-", 200, repeated(func(lines []paste.Line) int {
 		sure := false
 		n := run(lines, func(text string) bool {
 			_, _, ok := pressureLine(text)
@@ -141,6 +141,7 @@ func pressureStalls(p *attach.Part) (out []stall, cgroup bool) {
 	title := ""
 	if f := strings.Fields(p.Title); len(named) == 0 && len(f) > 0 && len(f) <= 8 {
 		for _, w := range f {
+			cgroup = cgroup || strings.HasSuffix(strings.TrimRight(w, ":`"), ".pressure") && !strings.Contains(w, "/proc/")
 			if r := resourceOf(w); r != "" && title == "" {
 				title = r
 			}

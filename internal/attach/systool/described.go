@@ -56,7 +56,7 @@ func readDescribe(p *attach.Part) attach.Reading {
 	v.Title = "kubectl describe pod"
 	v.unsure = true
 	in, killed, probes, limits := "", "", "", map[string]string{}
-	restarts, started, ran, unready := "", "", "", false
+	restarts, started, ran, unready, down := "", "", "", false, false
 	for _, l := range p.Lines {
 		text := strings.TrimSpace(l.Text)
 		if strings.Contains(text, "Unhealthy") && strings.Contains(text, "robe failed") && probes == "" {
@@ -78,7 +78,10 @@ func readDescribe(p *attach.Part) attach.Reading {
 		case "Limits", "Requests", "Last State", "Last Termination State", "State":
 			in = strings.Replace(key, "Termination ", "", 1)
 		case "Reason":
-			if in == "Last State" || in == "State" {
+			switch {
+			case m[2] == "CrashLoopBackOff" && (in == "State" || in == "Last State"):
+				down = true
+			case in == "Last State" || in == "State":
 				killed = m[2]
 			}
 		case "Restart Count":
@@ -96,9 +99,16 @@ func readDescribe(p *attach.Part) attach.Reading {
 	}
 	if killed == "OOMKilled" {
 		v.figure("a container was killed because its memory was at its limit (OOMKilled)%s", ran)
-		v.means("a container ran out of memory and was started again: requests of that moment failed, and caches are cold after it")
+		if down {
+			v.means("a container ran out of memory, and does not run now: nobody answers its requests")
+		} else {
+			v.means("a container ran out of memory and was started again: requests of that moment failed, and caches are cold after it")
+		}
 		v.risk("direct-reclaim", "a container was killed at its memory limit: before that its threads may have had to free memory themselves")
 		v.next("cat /sys/fs/cgroup/CGROUP/memory.events /sys/fs/cgroup/CGROUP/memory.pressure", "max, and some avg10: whether the limit is hit now")
+	}
+	if down {
+		v.figure("the container does not run now: it ended again and again, and waits for its next start (CrashLoopBackOff)")
 	}
 	if killed == "OOMKilled" {
 		limited(v, "", limits["memory"])

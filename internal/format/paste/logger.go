@@ -115,6 +115,9 @@ func syslog(text string) (prefix, bool) {
 	if rest[0] == '.' { // journalctl -o short-precise
 		rest = strings.TrimLeft(rest[1:], "0123456789")
 	}
+	if message, ok := strings.CutPrefix(rest, ": "); ok { // a program's own, without host and name
+		return prefix{rest: message, time: t}, true
+	}
 	return fromProgram(strings.TrimLeft(rest, " "), t)
 }
 
