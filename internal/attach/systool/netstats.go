@@ -51,6 +51,11 @@ var netstatFigures = []struct{ match, say string }{
 	{`(\d+) segments? retransmit\w+|TcpRetransSegs +(\d+)`, "segments were sent again"},
 	{`TCPTimeouts: (\d+)|(\d+) other TCP timeouts|TcpExtTCPTimeouts +(\d+)`, "retransmission timeouts"},
 	{`(\d+) packet receive errors|UdpInErrors +(\d+)`, "UDP packets were lost on receipt"},
+	{`TCPReqQFullDrop: (\d+)|TcpExtTCPReqQFullDrop +(\d+)`, "requests for a connection were dropped"},
+	{`TCPTimeWaitOverflow: (\d+)|TcpExtTCPTimeWaitOverflow +(\d+)`, "the table of TIME-WAIT sockets overflowed"},
+	{`(\d+) connections reset due to unexpected data|TcpExtTCPAbortOnData +(\d+)`, "connections were reset since data came for a socket that was closed"},
+	{`(\d+) packets pruned from receive queue|TcpExtPruneCalled +(\d+)`, "a socket's queue was pruned for lack of room"},
+	{`TCPBacklogDrop: (\d+)|TcpExtTCPBacklogDrop +(\d+)`, "segments were dropped while the socket was in use"},
 }
 
 var netstatMatches = func() (out []*regexp.Regexp) {
@@ -79,7 +84,7 @@ func readNetstat(p *attach.Part) attach.Reading {
 	v.Title = "netstat -s, sums since boot"
 	v.Boot, v.unsure = true, true
 	sent, again, opened := 0.0, 0.0, 0.0
-	seen := 0
+	var none []string // what is counted, and did not happen
 	for _, l := range p.Lines {
 		if n, ok := firstNumber(netstatSent.FindStringSubmatch(l.Text)); ok {
 			sent = n
@@ -89,8 +94,8 @@ func readNetstat(p *attach.Part) attach.Reading {
 		}
 		for i, re := range netstatMatches {
 			n, ok := firstNumber(re.FindStringSubmatch(l.Text))
-			if ok {
-				seen++
+			if ok && n == 0 {
+				none = append(none, netstatFigures[i].say)
 			}
 			if ok && n > 0 {
 				if i == 2 {
@@ -110,10 +115,12 @@ func readNetstat(p *attach.Part) attach.Reading {
 	} else if again > 0 {
 		v.figure("%s segments were sent again since boot", plain(again))
 	}
-	if len(v.Figures) == 0 && seen > 0 {
+	if len(v.Figures) == 0 && len(none) > 0 {
 		v.unsure = false
-		v.figure("no overflow, and no segment sent again since boot")
-		v.means("nothing was lost since boot")
+		v.figure("0 times since boot: %s", strings.Join(none[:min(6, len(none))], "; "))
+		v.means("nothing of what is counted here happened since boot")
+		v.not("what other counters say, which are not in the paste")
+		return v.done()
 	}
 	v.means("these count since boot: they say that something happened, and not that it happens now")
 	v.not("an overflow or a retransmission since boot is no cause of what is slow now")
