@@ -81,6 +81,9 @@ func (t *bpfTable) reading(what string) attach.Reading {
 	if t.left > 0 {
 		r.Flaws = append(r.Flaws, fmt.Sprintf("only the first %d rows are read", len(t.rows)))
 	}
+	if t.cut {
+		r.Flaws = append(r.Flaws, "rows were cut out of it: sums are of those that are here")
+	}
 	if t.wrong > 0 {
 		r.Flaws = append(r.Flaws, fmt.Sprintf("%s left out: a time of more than 30 years is a clock that went backwards", attach.Plural(t.wrong, "row")))
 	}

@@ -2,6 +2,7 @@ package profiler
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -177,6 +178,9 @@ func readCounts(t *bpfTable) attach.Reading {
 	return r
 }
 
+// cacheTotals is llcstat's last line.
+var cacheTotals = regexp.MustCompile(`^Total References: (\d+) Total Misses: \d+ Hit Rate: ([\d.]+)%`)
+
 // readCache reads hits and misses.
 func readCache(t *bpfTable) attach.Reading {
 	r := t.reading("row")
@@ -196,7 +200,14 @@ func readCache(t *bpfTable) attach.Reading {
 		what = "the last-level cache"
 		r.Means = "Misses of the processor's cache make own computing slower; they are no stall."
 	}
-	if hits+misses > 0 {
+	m := cacheTotals.FindStringSubmatch(t.total)
+	switch {
+	case m != nil && t.heads <= 1:
+		all, _ := number(m[1])
+		r.Figures = append(r.Figures, fmt.Sprintf("%s%% of %s lookups in %s hit, by its line of totals", m[2], count(all), what))
+	case hits+misses > 0 && t.cut:
+		r.Figures = append(r.Figures, fmt.Sprintf("%s of %s lookups in %s hit in the rows that are here", pct(hits/(hits+misses)), count(hits+misses), what))
+	case hits+misses > 0:
 		r.Figures = append(r.Figures, fmt.Sprintf("%s of %s lookups in %s hit", pct(hits/(hits+misses)), count(hits+misses), what))
 	}
 	r.Not = "A hit rate is no latency."

@@ -131,8 +131,10 @@ type bpfTable struct {
 	heads   int       // how often the header stands: intervals
 	clocks  []float64 // times that stand between the rows, in seconds
 	command string
-	left    int // rows that are not read
-	wrong   int // rows left out, whose time is absurd
+	left    int    // rows that are not read
+	wrong   int    // rows left out, whose time is absurd
+	cut     bool   // a person cut rows out: what they add up to is no total
+	total   string // the tool's own line of totals
 }
 
 // mostRows bounds how many rows of a table are kept.
@@ -142,6 +144,12 @@ func readTable(tool *bpfTool, p *attach.Part) *bpfTable {
 	t := &bpfTable{tool: tool, command: p.Command}
 	for i := range p.Lines {
 		text := strings.TrimSpace(p.Lines[i].Text)
+		switch {
+		case text == "[...]", text == "...":
+			t.cut = true
+		case strings.HasPrefix(text, "Total References:"):
+			t.total = text
+		}
 		if got, c := columnsOf(text); got != nil {
 			t.tool, t.columns = got, c
 			t.heads++

@@ -19,7 +19,7 @@ var callWaits = func() map[string]waitKind {
 	m := map[string]waitKind{}
 	for kind, names := range map[waitKind]string{
 		waitIdle: `epoll_wait epoll_pwait epoll_pwait2 poll ppoll select _newselect pselect6 pselect nanosleep clock_nanosleep pause rt_sigsuspend
-			rt_sigtimedwait sigsuspend io_getevents io_pgetevents io_uring_enter accept accept4 restart_syscall sched_yield sleep usleep kevent flock mq_timedreceive
+			rt_sigtimedwait sigsuspend io_getevents io_pgetevents io_uring_enter accept accept4 restart_syscall sleep usleep kevent flock mq_timedreceive
 			msgrcv inotify_read`,
 		waitLock: `futex futex_wait futex_waitv semtimedop semop _umtx_op pthread_mutex_lock pthread_cond_wait sem_wait`,
 		waitSync: `fsync fdatasync sync syncfs sync_file_range msync io_submit`,

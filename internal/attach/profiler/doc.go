@@ -7,6 +7,7 @@
 //	profile.go      where CPUs were found: samples, and what they add up to
 //	functions.go    functions of the kernel that say what a CPU did
 //	mechanism.go    what shares of CPU time say of causes
+//	reclaimer.go    who frees memory in a sample: a thread for itself, or the kernel's
 //	graph.go        the call graph of perf report
 //	graphforms.go   call graphs from perf's screen, and folded ones
 //	perfreport.go   perf report and perf top

@@ -81,11 +81,33 @@ func graph(lines []string, whole float64) (paths []path) {
 }
 
 // partsOfParent reports whether the shares of a graph are parts of what they stand in: so it is
-// before perf 4.3, and with "fractal".
+// before perf 4.3, and with "fractal". No share of all is larger than the one that it stands in.
 func partsOfParent(lines []string, whole float64) bool {
+	type level struct {
+		column int
+		share  float64
+	}
+	var open []level
 	for _, line := range lines {
-		if _, share, _ := graphLine(line); share > whole*1.02+0.005 {
+		column, share, _ := graphLine(line)
+		if column < 0 {
+			continue
+		}
+		for len(open) > 0 && open[len(open)-1].column >= column {
+			open = open[:len(open)-1]
+		}
+		above := whole
+		if n := len(open); n > 0 {
+			above = open[n-1].share
+		}
+		if share > above*1.02+0.005 {
 			return true
+		}
+		if share == 0 {
+			share = above
+		}
+		if len(open) < 128 {
+			open = append(open, level{column, share})
 		}
 	}
 	return false

@@ -54,6 +54,10 @@ func (p *profile) reading() attach.Reading {
 	}
 	t.facts(&r)
 	r.Not = "A CPU profile has no waiting in it: a thread that sleeps, queues or is throttled is in no sample."
+	switched := t.switchSamples()
+	if switched {
+		r.Not = "Each sample is a context switch: how often threads give up the CPU and for what, and not for how long."
+	}
 	if p.number > 0 && p.number < fewest {
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("These are %s: too few for a share.", attach.Plural(p.number, "sample"))
@@ -63,8 +67,26 @@ func (p *profile) reading() attach.Reading {
 	t.mechanisms(&r)
 	t.rest(&r)
 	t.conclude(&r)
+	if switched && len(r.Signs) == 0 {
+		r.State, r.Means = attach.CannotTell, "The samples are context switches and not CPU time: no lock stands out among what threads wait for."
+	}
 	return r
 }
+
+// switchSamples reports whether the samples were taken where threads give up a CPU, though the text
+// does not name the event: the function that ran then is perf's own.
+func (t *tally) switchSamples() bool {
+	part := 0.0
+	for name, weight := range t.funcs {
+		if switchPoints[name] {
+			part += weight
+		}
+	}
+	return t.share(part) >= 0.5
+}
+
+// switchPoints are perf's own functions at a context switch.
+var switchPoints = words("perf_event_task_sched_out __perf_event_task_sched_out perf_trace_sched_switch perf_trace_sched_stat_template")
 
 // few adds candidates from samples that are too few for a share: what most of the busy ones are in
 // is no chance.
@@ -84,6 +106,13 @@ func (t *tally) mechanisms(r *attach.Reading) {
 	t.locks(r)
 	for _, rule := range rules {
 		part := t.kinds[rule.kind]
+		if rule.kind == account.WorkReclaim {
+			part -= t.kthreads
+			if t.share(t.direct) < rule.least {
+				t.reclaimers(r, rule.least)
+				continue
+			}
+		}
 		if rule.kind == account.WorkSpin && t.share(t.kinds[account.WorkGC]) >= 0.10 {
 			part -= t.names[rule.kind]["runtime.Gosched"] // the sweeper's, who yields between spans
 		}
@@ -106,7 +135,7 @@ func (t *tally) facts(r *attach.Reading) {
 	}
 	r.Facts = append(r.Facts, attach.Fact{Name: SpinShare, Value: spin, Of: who},
 		attach.Fact{Name: FaultShare, Value: t.share(t.kinds[account.WorkFault] + t.faultSpin)},
-		attach.Fact{Name: ReclaimShare, Value: t.share(t.kinds[account.WorkReclaim])},
+		attach.Fact{Name: ReclaimShare, Value: t.share(t.kinds[account.WorkReclaim] - t.kthreads)},
 		attach.Fact{Name: ProfileGCShare, Value: t.share(t.kinds[account.WorkGC])})
 }
 

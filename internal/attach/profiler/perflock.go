@@ -76,7 +76,7 @@ func readPerfLock(p *attach.Part) attach.Reading {
 	}
 	r := attach.Reading{Title: fmt.Sprintf("perf lock, %s", attach.Plural(len(by), "lock")), State: attach.CannotTell}
 	if len(by) == 0 {
-		r.Means = "It has no lock that anybody waited for."
+		r.Means = "No row stands below its head: either nobody waited for a lock, or the rows were cut off."
 		return r
 	}
 	for _, name := range attach.Largest(by)[:min(2, len(by))] {

@@ -60,7 +60,7 @@ func perfRowOf(text string) (row perfRow, ok bool) {
 		}
 		n++
 	}
-	if n == 0 || n == len(fields) {
+	if n == 0 || n == len(fields) || n > 2 && strings.HasPrefix(fields[n], "0x") { // the last is a row of perf c2c
 		return row, false
 	}
 	rest := fields[n:]

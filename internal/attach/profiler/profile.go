@@ -57,6 +57,8 @@ type tally struct {
 	zeroing     float64
 	assist      float64
 	sweep       float64
+	direct      float64 // reclaim that a thread does itself, by its stack or its name
+	kthreads    float64 // reclaim by threads of the kernel, which is nobody's wait
 	semaphore   float64
 	futex       float64
 	clock       float64
@@ -141,6 +143,14 @@ func packetProgram(name string) bool {
 
 // look notes what the kinds of work do not tell apart.
 func (t *tally) look(s *sample, key *oncpu.Key) {
+	if key.Kind == account.WorkReclaim {
+		switch reclaimerOf(s) {
+		case reclaimsItself:
+			t.direct += s.weight
+		case ofKernel:
+			t.kthreads += s.weight
+		}
+	}
 	fault, guest := inFault(s.kernel)
 	switch {
 	case key.Kind == account.WorkKernelLock:

@@ -21,7 +21,10 @@ type callRow struct {
 // callRowOf reads "52.51    0.041400          22      1842         1 write".
 func callRowOf(text string) (row callRow, ok bool) {
 	f := strings.Fields(text)
-	if len(f) != 5 && len(f) != 6 || !isName(f[len(f)-1]) {
+	if len(f) == 4 && numbers(f) {
+		f = append(f, nameless) // ltrace prints some functions without a name
+	}
+	if len(f) != 5 && len(f) != 6 || f[len(f)-1] != nameless && !isName(f[len(f)-1]) {
 		return row, false
 	}
 	if row.share, ok = number(f[0]); !ok || row.share < 0 || row.share > 100.5 {
@@ -45,6 +48,9 @@ func callRowOf(text string) (row callRow, ok bool) {
 	row.name = f[len(f)-1]
 	return row, true
 }
+
+// nameless stands for the name that a row lacks.
+const nameless = "(no name)"
 
 // totalRowOf reads "100.00    0.078848          13      5753        17 total", also without usecs.
 func totalRowOf(text string) (row callRow, ok bool) {
@@ -75,8 +81,8 @@ func countHead(text string) bool {
 
 func claimStraceCount(lines []paste.Line) int {
 	first := strings.TrimSpace(lines[0].Text)
-	_, isRow := callRowOf(first)
-	if !isRow && !countHead(first) && !straceNote(first) {
+	row, isRow := callRowOf(first)
+	if (!isRow || row.name == nameless) && !countHead(first) && !straceNote(first) {
 		return 0
 	}
 	rows, head, over := 0, false, false
@@ -92,7 +98,7 @@ func claimStraceCount(lines []paste.Line) int {
 			over = true
 			return true
 		}
-		if _, ok := callRowOf(text); ok {
+		if row, ok := callRowOf(text); ok && (head || row.name != nameless) {
 			rows++
 			return true
 		}
@@ -142,19 +148,42 @@ func readStraceCount(p *attach.Part) attach.Reading {
 	r := attach.Reading{Title: fmt.Sprintf("%s, %s of %s, %s", tool, attach.Plural(calls, "call"), attach.Plural(len(rows), what), lasts(total)), State: attach.CannotTell, Who: attach.Who{PID: targetOf(p)}}
 	r.Figures = append(r.Figures, topCalls(rows, total))
 	if worst.errors > 0 && worst.calls > 0 {
-		r.Figures = append(r.Figures, fmt.Sprintf("%d of %d calls of %s failed (%s); %d of all", worst.errors, worst.calls, worst.name,
-			pct(float64(worst.errors)/float64(worst.calls)), again))
+		r.Figures = append(r.Figures, worst.failures(again))
 	}
-	wall := strings.Contains(p.Command, "strace") && wallOption(p.Command)
+	asked := strings.Contains(p.Command, "strace") && wallOption(p.Command)
+	wall := asked
 	for _, row := range rows {
 		// To enter and leave a wait takes microseconds of CPU time. More is wall time.
 		if k := callWaits[row.name]; (k == waitIdle || k == waitLock || k == waitChild) && row.calls > 0 && row.seconds/float64(row.calls) >= 100e-6 {
 			wall = true
 		}
 	}
-	countMeaning(&r, byKind, total, wall, ltrace)
+	countMeaning(&r, byKind, total, clock{wall: wall, asked: asked, ltrace: ltrace})
+	if yields := perName["sched_yield"]; total > 0 && yields/total >= 0.2 {
+		r.Figures = append(r.Figures, fmt.Sprintf("%s of it is sched_yield: threads that spin give up the CPU and come back at once", pct(yields/total)))
+	}
 	return r
 }
+
+// clock is what the seconds of a table are of.
+type clock struct {
+	wall, asked bool // wall time, and strace was asked for it
+	ltrace      bool
+}
+
+// failures says how many calls of the row ended with an error number. Where a call that does not
+// block has nothing to do, that is no failure.
+func (row callRow) failures(all int) string {
+	share := pct(float64(row.errors) / float64(row.calls))
+	if usual := notYet[row.name]; usual != "" {
+		return fmt.Sprintf("%d of %d calls of %s ended with an error number (%s), which is no failure where it is %s; %d of all", row.errors, row.calls, row.name, share, usual, all)
+	}
+	return fmt.Sprintf("%d of %d calls of %s failed (%s); %d of all", row.errors, row.calls, row.name, share, all)
+}
+
+// notYet is the error number by which a call on a socket that does not block says: not yet.
+var notYet = map[string]string{"connect": "EINPROGRESS", "accept": "EAGAIN", "accept4": "EAGAIN", "read": "EAGAIN", "readv": "EAGAIN", "recv": "EAGAIN", "recvfrom": "EAGAIN",
+	"recvmsg": "EAGAIN", "recvmmsg": "EAGAIN", "write": "EAGAIN", "writev": "EAGAIN", "sendto": "EAGAIN", "sendmsg": "EAGAIN", "futex": "EAGAIN"}
 
 // wallOption reports whether strace was asked for wall time: -w, also as -cw.
 func wallOption(command string) bool {
@@ -179,23 +208,32 @@ func topCalls(rows []callRow, total float64) string {
 	return strings.Join(out, "; ")
 }
 
-func countMeaning(r *attach.Reading, byKind map[waitKind]float64, total float64, wall, ltrace bool) {
+func countMeaning(r *attach.Reading, byKind map[waitKind]float64, total float64, c clock) {
 	if total <= 0 {
 		r.Means = "Its times are all nil: no call used a clock tick of system time."
 	} else {
 		idle := byKind[waitIdle] / total
 		switch {
-		case ltrace:
+		case c.ltrace:
 			r.Means = "ltrace adds up wall time of calls, its own breakpoints included: a share is where a trace stopped most, not what a function costs."
-		case wall:
-			r.Means = fmt.Sprintf("This is wall time in calls (-w), by how long its waits are; %s of it is in calls that wait for work or for time to pass, %s in futex.", pct(idle), pct(byKind[waitLock]/total))
+		case c.wall:
+			how := "This is wall time in calls, by how long its waits are"
+			if c.asked {
+				how = "This is wall time in calls (-w)"
+			}
+			r.Means = fmt.Sprintf("%s; %s of it is in calls that wait for work or for time to pass, %s in futex.", how, pct(idle), pct(byKind[waitLock]/total))
 		default:
 			r.Means = fmt.Sprintf("Without -w these seconds are CPU time in the kernel and no waiting; %s of it is in calls that wait for work.", pct(idle))
 		}
-		if sync := byKind[waitSync] / total; wall && sync >= 0.2 && byKind[waitSync] >= 0.1 {
+		if sync := byKind[waitSync] / total; c.wall && sync >= 0.2 && byKind[waitSync] >= 0.1 {
 			r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate, Share: sync,
 				Proof: []string{fmt.Sprintf("%s of the wall time in calls waits for a disk to have written", pct(sync))}})
 		}
+	}
+	if c.ltrace {
+		r.Not = "ltrace stops the program twice at each call, so rates and shares differ without it."
+		r.Next = append(r.Next, ask("perf record -e cpu-clock -g -p PID -- sleep 10", r.Who.PID, "which functions take the CPU time, without breakpoints"))
+		return
 	}
 	r.Not = "strace slows every call down, so rates and shares differ without it; a wait in epoll_wait, poll or futex is no loss by itself."
 	r.Next = append(r.Next, ask("strace -f -T -e trace=fsync,fdatasync,pread64,pwrite64 -p PID", r.Who.PID, "how long single calls took, by wall time"))
