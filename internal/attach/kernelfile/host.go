@@ -61,7 +61,11 @@ func readProcStat(p *attach.Part) attach.Reading {
 	})
 	last := all[len(all)-1]
 	times, cpus := totalTimes(last.lines)
-	r := attach.Reading{Title: fmt.Sprintf("/proc/stat, %s, read once", plural(cpus, "CPU", "CPUs")), Boot: true, State: attach.Healthy, Time: all[0].at}
+	of := plural(cpus, "CPU", "CPUs")
+	if cpus == 0 {
+		of = "the row of all CPUs" // a person took that row alone
+	}
+	r := attach.Reading{Title: fmt.Sprintf("/proc/stat, %s, read once", of), Boot: true, State: attach.Healthy, Time: all[0].at}
 	when := "since boot"
 	if len(all) > 1 {
 		from, _ := totalTimes(all[0].lines)
@@ -73,7 +77,7 @@ func readProcStat(p *attach.Part) attach.Reading {
 		}
 		if !fell && now.sum() > 0 {
 			times, r.Boot, when = now, false, "between the samples"
-			r.Title = fmt.Sprintf("/proc/stat, %s, %d samples%s", plural(cpus, "CPU", "CPUs"), len(all), over(span(all)))
+			r.Title = fmt.Sprintf("/proc/stat, %s, %d samples%s", of, len(all), over(span(all)))
 		}
 	}
 	total := times.sum()

@@ -1,6 +1,7 @@
 package systool
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 
@@ -91,7 +92,7 @@ func readNFS(p *attach.Part) attach.Reading {
 	v := &verdict{}
 	v.unsure = true
 	mount, call, mounts, reports := "the mount", "", 0, 0
-	worst, where := 0.0, ""
+	worst, where, took, queued := 0.0, "", 0.0, ""
 	for _, l := range p.Lines {
 		text := strings.TrimSpace(l.Text)
 		switch m := nfsMount.FindStringSubmatch(text); {
@@ -110,6 +111,13 @@ func readNFS(p *attach.Part) attach.Reading {
 				if ops > 0 {
 					v.figure("%s of %s: %s/s, the server took %s ms, with the queue before it %s ms", call, mount, plain(ops), plain(rtt), plain(exe))
 				}
+				if ops >= 1 && exe > took {
+					took = exe
+					queued = ""
+					if exe >= awaitSlow && exe >= 4*rtt {
+						queued = fmt.Sprintf("%s of %s took %s ms, of which the server took %s ms: the rest is the client's own queue", call, mount, plain(exe), plain(rtt))
+					}
+				}
 				if ops >= 1 && rtt > worst {
 					worst, where = rtt, call+" of "+mount
 				}
@@ -117,13 +125,16 @@ func readNFS(p *attach.Part) attach.Reading {
 			call = ""
 		}
 	}
-	v.Title = "nfsiostat, " + attach.Plural(max(1, mounts), "report of a mount")
+	v.Title = "nfsiostat, " + attach.Plural(max(1, mounts), "table")
 	v.not("the first report is a mean since the mount; who waited is not in it")
 	v.Boot = mounts <= 1 || reports <= 2
 	switch {
 	case worst >= awaitSlow && !v.Boot:
 		v.outside("the NFS server, or the network to it", 0, where+" took "+plain(worst)+" ms")
 		v.means("the server takes long for %s", where)
+	case queued != "":
+		v.means("%s", queued)
+		v.next("nfsiostat 5 3; nfsstat -rc", "whether the queue lasts, and whether calls are sent again")
 	case worst >= awaitSlow:
 		v.means("%s took %s ms in the mean since the mount: whether it is so now a second report tells", where, plain(worst))
 		v.next("nfsiostat 5 3", "reports of five seconds each")

@@ -193,6 +193,7 @@ type device struct {
 	rawait, wawait, fawait, await float64 // ms
 	queue, util                   float64
 	extended                      bool
+	wrote                         bool // nearly all of what it moved was written
 }
 
 func devices(all []report) (out []device) {
@@ -209,6 +210,8 @@ func devices(all []report) (out []device) {
 			if d.reads+d.writes == 0 {
 				d.reads = m("tps")
 			}
+			read, written := m("rd_sec/s", "rsec/s", "rkB/s", "rMB/s"), m("wr_sec/s", "wsec/s", "wkB/s", "wMB/s")
+			d.wrote = written > 0 && read < 0.05*written
 			_, d.extended = r.disks[name]["%util"]
 			out = append(out, d)
 		}
@@ -296,6 +299,11 @@ func readIostat(p *attach.Part) attach.Reading {
 			v.next("pidstat -d 1 10", "iodelay: which processes wait for the disk")
 		}
 	}
+	for _, d := range disks {
+		if d.worst() >= awaitSlow && d.reads+d.writes >= 1 && v.Means == "" {
+			v.means("requests to %s take %s ms, but they are few and none queues: it is busy %s %% of the time", d.name, plain(d.worst()), plain(d.util))
+		}
+	}
 	v.means("the disks answer fast")
 	v.not("what is read and written says nothing of who waits for it")
 	return v.done()
@@ -318,6 +326,7 @@ func reportsCPU(all []report) (c cpuUse, known bool) {
 const (
 	awaitSlow = 20
 	awaitSome = 10
+	utilSome  = 10 // percent: a device less busy than that, without a queue, is at ease
 )
 
 // stuck reports whether requests are under way and none is finished.
@@ -357,10 +366,16 @@ func (d device) judge(v *verdict, c cpuUse, n int) {
 			sure = finding.Supported
 		}
 		v.found("disk-wait", sure, c.wa/100, proof)
-		v.means("reads from %s take %s ms", d.name, plain(waited))
+		if d.wrote {
+			v.means("requests to %s, nearly all of them writes, take %s ms", d.name, plain(waited))
+		} else if d.rawait == 0 && d.fawait == 0 {
+			v.means("requests to %s take %s ms", d.name, plain(waited))
+		} else {
+			v.means("reads from %s take %s ms", d.name, plain(waited))
+		}
 		v.not("which processes wait for it, and whether the service is one of them")
 		v.next("pidstat -d 1 10", "which processes read and write")
-	case d.worst() >= awaitSlow && d.reads+d.writes >= 1 && d.queue >= 0.2:
+	case d.worst() >= awaitSlow && d.reads+d.writes >= 1 && (d.queue >= 1 || d.queue >= 0.2 && d.util >= utilSome):
 		v.candidate("disk-wait", c.wa/100, proof)
 		v.means("requests to %s take %s ms: whether anybody waits for them is not in it", d.name, plain(d.worst()))
 		v.not("writes go on behind the programs' backs: only fsync and a limit on dirty pages make a program wait for them")

@@ -160,6 +160,10 @@ func (v *verdict) cpus(all []cpuRows, count int) {
 	busiest := busiestCPU(all)
 	if whole >= 0 {
 		c := all[whole].use
+		if sum, ok := meanOf(all); ok && (each >= count || count == 0) && each > 1 && max(sum.id-c.id, c.id-sum.id) >= contradicts {
+			v.Flaws = append(v.Flaws, fmt.Sprintf("its row of all CPUs (%s %% idle), which contradicts their own rows (%s %% in the mean)", plain(c.id), plain(sum.id)))
+			c, v.torn, v.unsure = sum, true, true
+		}
 		c.cpus = count
 		of := ""
 		if count > 0 {
@@ -173,6 +177,9 @@ func (v *verdict) cpus(all []cpuRows, count int) {
 		}
 		c.judge(v)
 		v.skew(all, busiest, c)
+		if v.torn {
+			v.means("by the CPUs' own rows %s %% of their time is idle; their sum in it says otherwise", plain(c.id))
+		}
 	} else if busiest != nil {
 		c := busiest.use
 		v.figure("CPU %s: %s", busiest.cpu, c)
@@ -183,6 +190,32 @@ func (v *verdict) cpus(all []cpuRows, count int) {
 	}
 	v.means("the CPUs have room in these samples")
 	v.not("shares of CPU time do not say who waits for a CPU: pidstat's %wait does")
+}
+
+// contradicts is by how many percent of time the row of all CPUs may differ from theirs.
+const contradicts = 20
+
+// meanOf is what CPUs did in the mean, by their own rows.
+func meanOf(all []cpuRows) (sum cpuUse, ok bool) {
+	n := 0.0
+	for _, c := range all {
+		u := c.use
+		if c.cpu == "all" || c.cpu == "-1" || u.id+u.wa+u.us+u.sy+u.si+u.hi+u.st < 50 {
+			continue
+		}
+		if n == 0 {
+			sum = u
+		} else {
+			sum.us, sum.sy, sum.wa, sum.st, sum.id = sum.us+u.us, sum.sy+u.sy, sum.wa+u.wa, sum.st+u.st, sum.id+u.id
+			sum.hi, sum.si = sum.hi+u.hi, sum.si+u.si
+		}
+		n++
+	}
+	if n == 0 {
+		return sum, false
+	}
+	sum.us, sum.sy, sum.wa, sum.st, sum.id, sum.hi, sum.si = sum.us/n, sum.sy/n, sum.wa/n, sum.st/n, sum.id/n, sum.hi/n, sum.si/n
+	return sum, true
 }
 
 // oneWaits: a CPU whose last thread waits for the disk most of the time.

@@ -85,7 +85,7 @@ func (s *sysstatTables) sarCPU(v *verdict) {
 	}
 	t.flaw(v)
 	v.cpus(t.byCPU(), s.cpus)
-	if v.Signs == nil || !v.has() {
+	if !v.torn && (v.Signs == nil || !v.has()) {
 		v.Means = "" // the other tables may say more
 	}
 	all := &table{names: t.names}
@@ -297,7 +297,8 @@ func (s *sysstatTables) sarDisks(v *verdict) {
 			all = append(all, report{disks: map[string]disk{}})
 			last = r.time
 		}
-		d := map[string]string{"r/s": t.cell(r, "tps"), "await": t.cell(r, "await"), "aqu-sz": t.cell(r, "aqu-sz", "avgqu-sz"), "%util": t.cell(r, "%util")}
+		d := map[string]string{"r/s": t.cell(r, "tps"), "await": t.cell(r, "await"), "aqu-sz": t.cell(r, "aqu-sz", "avgqu-sz"), "%util": t.cell(r, "%util"),
+			"rkB/s": t.cell(r, "rd_sec/s", "rkB/s"), "wkB/s": t.cell(r, "wr_sec/s", "wkB/s")}
 		one := disk{}
 		for k, c := range d {
 			one[k], _ = number(c)

@@ -13,6 +13,7 @@ type verdict struct {
 	asked    map[string]bool
 	swapsOut bool // the disk's writes are mostly swap, so that it is busy shows no slow disk
 	unsure   bool // no sign, and yet not healthy: too little, or busy by a reason that is not in it
+	torn     bool // rows of it contradict one another
 }
 
 func (v *verdict) figure(format string, args ...any) {
