@@ -9,6 +9,7 @@
 //	convoy.go    threads that wait for one lock, and who holds it
 //	read.go      what a dump says, as signs and in words
 //	elsewhere.go other waits: servers, tables, pools, disks, nothing
+//	ended.go     programs that ended, and threads that spin
 //	gdb.go       gdb, pstack, eu-stack
 //	gdbinfo.go   gdb's info threads
 //	pmp.go       pt-pmp

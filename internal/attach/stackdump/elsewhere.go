@@ -75,6 +75,9 @@ func (d *dump) quiet(r *attach.Reading, t tally, list []*convoy) {
 	d.pools(r, t)
 	r.State = attach.Healthy
 	r.Means = "No threads queue behind one lock; those that wait, wait for work."
+	if d.ended(r) || d.spinning(r) {
+		return
+	}
 	switch {
 	case d.insideWork() > 0:
 		r.State = attach.CannotTell
@@ -90,6 +93,10 @@ func (d *dump) quiet(r *attach.Reading, t tally, list []*convoy) {
 	case t.lock > 1:
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("%s wait for locks, each for another one or without an address: no convoy can be shown.", threads(t.lock))
+	case t.lock == 1 && t.busy() == 1 && (len(list) == 0 || list[0].holder == nil):
+		r.State = attach.CannotTell
+		r.Figures = append(r.Figures, "one thread waits for a lock"+list0(list))
+		r.Means = "The one thread that is not idle waits for a lock, and who holds it is not in the dump."
 	case t.lock == 1:
 		r.Figures = append(r.Figures, "one thread waits for a lock"+list0(list))
 		r.Means = "One thread that waits is no convoy."

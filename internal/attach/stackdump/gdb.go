@@ -32,8 +32,9 @@ var euStack = &attach.Kind{
 }
 
 var (
-	// A page that links numbers of tickets may have put a project's name before the mark.
-	frameLine   = regexp.MustCompile(`^\s*(?:[A-Za-z][\w.-]{0,23}(?:/[\w.-]{1,24})?)?#(\d+)\s+(?:(0x[0-9a-f]+)(?:\s+|$))?(?:in )?(?:- 1\s+)?(.*)$`)
+	// A page that links numbers of tickets may have put a project's name before the mark, or a link
+	// in its place.
+	frameLine   = regexp.MustCompile(`^\s*(?:(?:[A-Za-z][\w.-]{0,23}(?:/[\w.-]{1,24})?)?#|https?://[\w./-]{1,99}/(?:issues|pull)/)(\d+)\s+(?:(0x[0-9a-f]+)(?:\s+|$))?(?:in )?(?:- 1\s+)?(.*)$`)
 	glued       = regexp.MustCompile(`(.)(#\d+ +(?:0x[0-9a-f]+ in )?[\w~:]+[^#]* \()`)
 	headerLine  = regexp.MustCompile(`^\s*\*?\s*Thread (\d+)(?:\.\d+)? ?(?:\((?:Thread )?(0x[0-9a-f]+)?.*?(?:\(?(?:LWP|process|pid) (\d+)\)?)?(?: "([^"]*)")?.*\)?:?)?\s*$`)
 	tidLine     = regexp.MustCompile(`^(?:TID|LWP) (\d+)( "([^"]*)")?:?$`)
@@ -196,8 +197,10 @@ func parseNative(lines []paste.Line) *dump {
 	d := &dump{owners: map[string]int{}}
 	var t *thread
 	last, expect := "", -1
+	d.signal = endedBy(lines)
+	headed := false
 	start := func(id int, name string) {
-		t = &thread{id: id, name: name, n: 1}
+		t = &thread{id: id, name: name, n: 1, headed: headed}
 		d.threads = append(d.threads, t)
 		expect = -1
 	}
@@ -207,7 +210,9 @@ func parseNative(lines []paste.Line) *dump {
 			continue
 		}
 		if m := tidLine.FindStringSubmatch(l); m != nil {
+			headed = true
 			start(atoi(m[1]), m[3])
+			headed = false
 			continue
 		}
 		if m := headerLine.FindStringSubmatch(l); m != nil && isHeader(l) {
@@ -215,7 +220,9 @@ func parseNative(lines []paste.Line) *dump {
 			if id == 0 {
 				id = atoi(m[1])
 			}
+			headed = true
 			start(id, m[4])
+			headed = false
 			continue
 		}
 		if m := ownerLine.FindStringSubmatch(l); m != nil && t != nil && atoi(m[1]) > 0 {
@@ -244,7 +251,40 @@ func parseNative(lines []paste.Line) *dump {
 		}
 	}
 	d.dropEmpty()
+	d.dropShown()
 	return d
+}
+
+// dropShown drops the one frame that gdb prints above the threads of a core file or a stop: its
+// thread comes again below, with its whole stack.
+func (d *dump) dropShown() {
+	if len(d.threads) < 2 || d.threads[0].headed || len(d.threads[0].frames) != 1 {
+		return
+	}
+	top := short(d.threads[0].frames[0].fn)
+	for _, t := range d.threads[1:] {
+		if t.headed && short(t.frames[0].fn) == top {
+			d.threads = d.threads[1:]
+			return
+		}
+	}
+}
+
+var (
+	terminated = regexp.MustCompile(`^Program (terminated with|received) signal (SIG[A-Z0-9]+)`)
+	// deadly are the signals which a program gets for what it did itself.
+	deadly = regexp.MustCompile(`^SIG(SEGV|ABRT|BUS|FPE|ILL|SYS|TRAP)$`)
+)
+
+// endedBy is the signal by which the program ended. One that a person stops a program with is none.
+func endedBy(lines []paste.Line) string {
+	for _, l := range lines {
+		m := terminated.FindStringSubmatch(strings.TrimSpace(l.Text))
+		if m != nil && (m[1] == "terminated with" || deadly.MatchString(m[2]) && m[2] != "SIGTRAP") {
+			return m[2]
+		}
+	}
+	return ""
 }
 
 func (d *dump) dropEmpty() {

@@ -29,8 +29,24 @@ var (
 	jvmOwned  = regexp.MustCompile(`^\s*- <(0x[0-9a-f]+)> \(a (.*)\)`)
 	jvmBits   = regexp.MustCompile(`^(Full thread dump|Threads class SMR|_java_thread_list|0x[0-9a-f]{8,}[, 0xa-f0-9]*$|\}$|JNI global ref|Found (one|\d+) (Java-level )?deadlock|=====|Java stack information|which is held by|waiting to lock monitor|waiting for ownable|JNI|Heap$)`)
 	jvmStart  = regexp.MustCompile(`^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|\d+:)$`)
-	jvmInner  = regexp.MustCompile(`^\s+(java\.lang\.Thread\.State|Locked ownable|No compile task|Compiling:|Locked synchronizers|which is held by|waiting (to lock|for)|in object 0x|Carrying virtual|Mounted on carrier|- |at |JavaThread state|Thread:|Number of locked|total|space|Metaspace|class space|region size|PSYoungGen|ParOldGen|def new|tenured|eden|from|to |the space|compacting|garbage-first|object space|None$|\.\.\. \d+ more|Caused by)`)
+	jvmInner  = regexp.MustCompile(`^\s+(--? |\^-- |java\.lang\.Thread\.State|Locked ownable|No compile task|Compiling:|Locked synchronizers|which is held by|waiting (to lock|for)|in object 0x|Carrying virtual|Mounted on carrier|- |at |JavaThread state|Thread:|Number of locked|total|space|Metaspace|class space|region size|PSYoungGen|ParOldGen|def new|tenured|eden|from|to |the space|compacting|garbage-first|object space|None$|\.\.\. \d+ more|Caused by)`)
 )
+
+// jrockitState is the end of a header of JRockit: "tid=77 prio=5 alive, in native, native_waiting".
+var jrockitState = regexp.MustCompile(`\bidx=0x[0-9a-f]+ tid=\d+ prio=\d+ alive((?:, [\w ]+)*)$`)
+
+// jrockitWord is HotSpot's word for what JRockit says of a thread; "": it runs.
+func jrockitWord(words string) string {
+	switch {
+	case strings.Contains(words, "blocked"):
+		return "BLOCKED"
+	case strings.Contains(words, "sleeping"):
+		return "TIMED_WAITING"
+	case strings.Contains(words, "waiting"), strings.Contains(words, "parked"):
+		return "WAITING"
+	}
+	return ""
+}
 
 // threadDump reads what jcmd's Thread.dump_to_file writes: virtual threads too, without locks.
 var threadDump = &attach.Kind{
@@ -145,6 +161,9 @@ func parseJVM(lines []paste.Line) *dump {
 			if n := jvmIn.FindStringSubmatch(text); n != nil {
 				t.id, t.state = atoi(n[1]+n[3]), n[2]
 			}
+			if n := jrockitState.FindStringSubmatch(text); n != nil {
+				t.state = jrockitWord(n[1])
+			}
 			d.threads = append(d.threads, t)
 			continue
 		}
@@ -201,6 +220,11 @@ func (t *thread) line(text, trimmed string) {
 		// A thread in Object.wait has given back the monitor that it lists as locked.
 		if strings.Contains(m[4], "ProcessPipeInputStream") {
 			t.pipe = true
+		}
+		if t.state == "BLOCKED" && len(t.frames) == 1 && t.wait.call == "" && m[2] != "" {
+			// HotSpot before JDK 7 prints the monitor that a thread waits to enter as locked by it.
+			t.wants, t.what, t.wait.call = m[2], m[4], "waiting to lock"
+			return
 		}
 		if m[2] != "" && m[2] != t.wants {
 			t.holds = append(t.holds, m[2])
@@ -303,7 +327,7 @@ var jvmRules = []rule{
 		"java.lang.ref.ReferenceQueue.remove", "java.lang.ref.Reference.waitForReferencePendingList", "java.util.TimerThread.mainLoop", "java.lang.Thread.sleep*",
 		"sun.nio.ch.EPoll*", "sun.nio.ch.KQueue*", "sun.nio.ch.SelectorImpl.*", "socketAccept", "java.net.ServerSocket.*", "sun.nio.ch.ServerSocketChannelImpl.accept*", "sun.nio.ch.NioSocketImpl.accept",
 		"org.eclipse.jetty.util.thread.QueuedThreadPool.*idleJobPoll", "java.lang.Object.wait0_", "java.lang.ref.Reference$ReferenceHandler.run", "io.netty.channel.epoll.Native.*",
-		"org.apache.tomcat.util.threads.TaskQueue.*", "java.util.concurrent.DelayQueue.take", "ScheduledThreadPoolExecutor$DelayedWorkQueue.take", "java.lang.Thread.join",
+		"org.apache.tomcat.util.threads.TaskQueue.*", "java.util.concurrent.DelayQueue.take", "ScheduledThreadPoolExecutor$DelayedWorkQueue.take", "java.lang.Thread.join", "UNIXProcess.waitForProcessExit*", "ProcessImpl.waitFor*", "ProcessHandleImpl.waitForProcessExit*",
 		"LinkedBlockingQueue.take", "LinkedBlockingQueue.poll", "ArrayBlockingQueue.take", "SynchronousQueue.take", "SynchronousQueue.poll", "LinkedTransferQueue.poll",
 		"PriorityBlockingQueue.take", "ArrayBlockingQueue.poll", "LinkedBlockingDeque.take", "java.util.concurrent.CountDownLatch.await_", "sun.misc.Signal*"}},
 	{room, 0, anything, 8, []string{"ArrayBlockingQueue.put", "LinkedBlockingQueue.put", "LinkedBlockingDeque.put*", "SynchronousQueue.put", "ArrayBlockingQueue.offer"}},

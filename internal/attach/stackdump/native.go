@@ -26,7 +26,7 @@ var native = []rule{
 		"wait_if_global_read_lock", "lock_global_read_lock", "Global_read_lock::*", "wait_while_table_is_used", "tdc_wait_for_old_version*", "wait_for_refresh"}},
 	{pooled, 0, anything, 12, []string{"srv_conc_enter_innodb*", "srv_conc_force_enter_innodb"}},
 	{lock, engineLock, anything, 12, []string{"rw_lock_*_lock_spin", "rw_lock_s_lock*", "rw_lock_x_lock*", "rw_lock_sx_lock*", "pfs_rw_lock_*", "sync_array_wait_event",
-		"mutex_spin_wait", "PolicyMutex*::enter", "TTASEventMutex*::enter", "sux_lock*", "ssux_lock*", "rw_lock_*_lock_func", "srw_lock_impl*", "LWLockAcquire",
+		"mutex_spin_wait", "*mutex_enter_inline", "PolicyMutex*::enter", "TTASEventMutex*::enter", "sux_lock*", "ssux_lock*", "rw_lock_*_lock_func", "srw_lock_impl*", "LWLockAcquire",
 		"Query_cache::try_lock", "Query_cache::lock*", "Query_cache::wait_while_query_cache_is_busy"}},
 
 	// Waits for a disk behind a database's or another program's own name for it.

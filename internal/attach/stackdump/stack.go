@@ -25,9 +25,10 @@ type thread struct {
 	what  string   // the type of that lock
 	holds []string // locks that it holds
 
-	pipe  bool   // it reads what another process writes
-	state string // a word of the dump for what it does: RUNNABLE, active+gil; "": none
-	wait         // what it does, from all of this
+	headed bool   // it has a line of its own above its frames
+	pipe   bool   // it reads what another process writes
+	state  string // a word of the dump for what it does: RUNNABLE, active+gil; "": none
+	wait          // what it does, from all of this
 }
 
 // dump is all threads of one part.
@@ -37,6 +38,7 @@ type dump struct {
 	name    string // of the program
 	threads []*thread
 	owners  map[string]int // lock -> TID, where the dump prints an owner
+	signal  string         // that ended the program, as gdb says; "": none
 	cycle   bool           // the dump itself found a deadlock
 	counted bool           // several processes or samples are added up
 	whole   string         // the command that dumps all threads; "": gdb
@@ -72,7 +74,11 @@ func short(fn string) string {
 			b.WriteByte(c)
 		}
 	}
-	fn = strings.TrimPrefix(strings.TrimLeft(b.String(), "_"), "GI_")
+	fn = b.String()
+	if strings.Contains(fn, ".plt_call.") {
+		return "??" // a stub of ppc64, by the name of whichever symbol stands before it
+	}
+	fn = strings.TrimPrefix(strings.TrimLeft(fn, "_."), "GI_") // ppc64 has a dot before each name
 	return strings.TrimLeft(strings.TrimSpace(fn), "_")
 }
 

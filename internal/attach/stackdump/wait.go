@@ -200,6 +200,24 @@ func lockAddress(frames []frame, to int) (addr, sym string) {
 	return addr, sym
 }
 
+// spins reports whether a thread looks again and again for what another one has: its innermost
+// frames pause, or they read a variable that threads share.
+func spins(frames []frame) bool {
+	for _, f := range frames[:min(len(frames), 2)] {
+		fn := short(f.fn)
+		if primOf(fn) != anything {
+			return false
+		}
+		if spinners.find([]frame{f}, anything) >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+var spinners = rule{names: []string{"ut_delay", "cpu_relax", "spin_wait", "*spin_loop", "*spinloop", "MY_RELAX_CPU", "my_cpu_relax", "pause_cpu", "sched_yield", "SwitchToThread",
+	"my_timer_delay", "pg_spin_delay", "perform_spin_delay", "s_lock", "YieldProcessor", "*SpinPause", "SpinYield", "cpu_pause", "mm_pause"}}
+
 // place says what a native thread does.
 func place(t *thread, rules []rule) {
 	if t.n == 0 {
@@ -212,7 +230,7 @@ func place(t *thread, rules []rule) {
 	}
 	for _, r := range rules {
 		i := r.find(t.frames, p)
-		if i < 0 || r.doing == idle && p == inLock {
+		if i < 0 || r.doing == idle && p == inLock || r.doing != lock && p == anything && (spins(t.frames) || ends(t.frames)) {
 			continue
 		}
 		if r.doing == remote && p == anything && i > 0 && short(t.frames[0].fn) != "??" && short(t.frames[0].fn) != "" {

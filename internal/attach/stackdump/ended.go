@@ -1,0 +1,87 @@
+package stackdump
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+)
+
+// enders are functions by which a program ends itself.
+var enders = rule{names: []string{"raise", "abort", "gsignal", "pthread_kill_implementation", "assert_fail", "assert_fail_base", "fortify_fail", "libc_fatal", "libc_message",
+	"std::terminate", "terminatev", "verbose_terminate_handler", "g_assertion_message", "rust_panic", "ABORT_NOW"}}
+
+// ends reports whether a thread is about to end the program.
+func ends(frames []frame) bool { return enders.find(frames[:min(len(frames), 4)], anything) >= 0 }
+
+// ended says that a dump is of a program that ended, and not of one that is slow.
+func (d *dump) ended(r *attach.Reading) bool {
+	var at *thread
+	for _, t := range d.threads {
+		if t.doing == running && ends(t.frames) {
+			at = t
+			break
+		}
+	}
+	if d.signal == "" && at == nil {
+		return false
+	}
+	r.State = attach.CannotTell
+	if at != nil {
+		at.from = 0
+		r.Figures = append(r.Figures, "one thread ends the program: "+at.path())
+	}
+	by := cmp.Or(d.signal, "its own abort")
+	r.Means = fmt.Sprintf("The program ended by %s: these are the stacks of its end, and not of a slow program.", by)
+	r.Not = "Whether anything was slow before the end is not in it."
+	return true
+}
+
+// spinning says that several threads read a variable that threads share, in one place, or pause
+// between two looks at it: they may wait for one another though none sleeps.
+func (d *dump) spinning(r *attach.Reading) bool {
+	at, n, where := map[string]int{}, 0, ""
+	for _, t := range d.threads {
+		if t.doing != running {
+			continue
+		}
+		if place := t.looksAt(); place != "" {
+			at[place] += t.n
+			if at[place] > n {
+				n, where = at[place], place
+			}
+		}
+	}
+	if n < 2 {
+		return false
+	}
+	r.State = attach.CannotTell
+	line := fmt.Sprintf("%s are in the same read of a variable that threads share, or pause there: %s", threads(n), where)
+	r.Figures = append(r.Figures, line)
+	r.Signs = append(r.Signs, attach.Sign{Cause: "spinning", Grade: attach.Candidate, Proof: []string{line}, Share: share(n, d.total())})
+	r.Means = "Threads that spin wait without a sleep: whether these go on, or stay where they are, a second dump tells."
+	r.Next = append(r.Next, attach.Next{Command: "gdb -p PID -batch -ex 'thread apply all bt'", Why: "taken three times: whether the same threads stand at the same line"})
+	return true
+}
+
+// looksAt is the program's function from which a thread reads an atomic variable or spins; "": it
+// does neither.
+func (t *thread) looksAt() string {
+	found := -1
+	for i, f := range t.frames[:min(len(t.frames), 5)] {
+		fn := short(f.fn)
+		if primOf(fn) != anything {
+			return ""
+		}
+		if strings.Contains(fn, "atomic") && (strings.Contains(fn, "load") || strings.Contains(fn, "operator") || strings.Contains(fn, "compare_exchange")) ||
+			spinners.find([]frame{f}, anything) >= 0 {
+			found = i
+		}
+	}
+	if found < 0 || found+1 >= len(t.frames) {
+		return ""
+	}
+	f := t.frames[found+1]
+	return strings.TrimSpace(short(f.fn) + " " + f.file)
+}
