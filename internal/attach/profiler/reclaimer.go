@@ -24,7 +24,8 @@ var (
 		node_reclaim __node_reclaim zone_reclaim page_fault asm_exc_page_fault handle_mm_fault do_syscall_64 entry_SYSCALL_64_after_hwframe
 		system_call_fastpath el0_svc`)
 	kernelThreadFrames = words("kswapd balance_pgdat kcompactd kcompactd_do_work khugepaged kthread worker_thread ret_from_fork ret_from_fork_asm kernel_thread_helper")
-	// reaperNames are threads of file systems that bring their own caches; kernelThread knows the others.
+	// reaperNames are threads of file systems that bring their own caches; kernelThread knows the
+	// others.
 	reaperNames = []string{"ksmd", "arc_reap", "arc_reclaim", "arc_prune", "arc_evict", "arc_adapt", "spl_kmem_cache", "spl_dynamic", "dbuf_evict"}
 )
 
