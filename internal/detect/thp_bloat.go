@@ -15,7 +15,7 @@ const (
 
 var _ = register(&Detector{
 	Name:  "thp-bloat",
-	Title: "Huge pages fill memory that the Go runtime has given back",
+	Title: "Huge pages fill memory that the runtime has given back",
 	Needs: []string{rssStream, hugeStream}, // either
 	Go:    true,
 	// A tenth of the resident memory; and see bloatLeast.

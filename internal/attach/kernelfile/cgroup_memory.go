@@ -175,7 +175,18 @@ func (g memGroup) readStat(r *attach.Reading) float64 {
 		r.Title += fmt.Sprintf(", %d samples%s", len(g.stats), over(grow.seconds))
 		scan, major := grow.by("pgscan_direct"), grow.by("pgmajfault")+grow.by("total_pgmajfault")
 		refault := grow.by("workingset_refault_file") + grow.by("total_workingset_refault_file")
-		r.Figures = append([]string{fmt.Sprintf("%s scanned by threads that wanted memory, %s, %s read again", grow.text(scan, "pages"), grow.text(major, "major faults"), grow.text(refault, "pages"))}, r.Figures...)
+		var said []string
+		for _, c := range []struct{ name, text string }{
+			{"pgscan_direct", grow.text(scan, "pages") + " scanned by threads that wanted memory"}, {"pgmajfault", grow.text(major, "major faults")},
+			{"workingset_refault_file", grow.text(refault, "pages") + " read again"},
+		} {
+			if m.has(c.name) || m.has("total_"+c.name) {
+				said = append(said, c.text)
+			}
+		}
+		if len(said) > 0 {
+			r.Figures = append([]string{strings.Join(said, ", ")}, r.Figures...)
+		}
 		if enough(scan, grow.seconds, 1000, 1e5) {
 			r.State = attach.Ill
 			r.Means = "Threads of the group have to free memory themselves before they get any."
@@ -244,8 +255,22 @@ func (g memGroup) readEvents(r *attach.Reading) {
 	last := g.events[len(g.events)-1]
 	r.Title += ": memory.events"
 	text := func(m func(...string) float64) string {
-		return fmt.Sprintf("limit hit %s times (max), memory.high %s times, %s killed", number(m("max")), number(m("high")), plural(int(m("oom_kill")), "process", "processes"))
+		var said []string
+		if last.has("max") {
+			said = append(said, fmt.Sprintf("limit hit %s times (max)", number(m("max"))))
+		}
+		if last.has("high") {
+			said = append(said, fmt.Sprintf("memory.high %s times", number(m("high"))))
+		}
+		if last.has("oom_kill") {
+			said = append(said, plural(int(m("oom_kill")), "process", "processes")+" killed")
+		}
+		if len(said) == 0 {
+			return "no counter of its limit"
+		}
+		return strings.Join(said, ", ")
 	}
+	limited := last.has("max") || last.has("high")
 	grow, ok := growth(g.all, g.events, "low", "high", "max", "oom", "oom_kill")
 	if ok && grow.fell == "" {
 		by := func(n ...string) float64 { return grow.by(n[0]) }
@@ -260,6 +285,10 @@ func (g memGroup) readEvents(r *attach.Reading) {
 			r.Signs = append(r.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Found, Sure: finding.Possible, Proof: r.Figures[:1]})
 			return
 		}
+		if !limited {
+			r.State, r.Means = attach.CannotTell, "How often the limit was hit is not in the paste."
+			return
+		}
 		r.Means = "Between the samples the group hit its memory limit next to never."
 		return
 	}
@@ -272,6 +301,8 @@ func (g memGroup) readEvents(r *attach.Reading) {
 	case last.get("oom_kill") > 0:
 		r.State = attach.CannotTell
 		r.Means = "Processes were killed at the memory limit. That is an end and a restart, and by itself no cause of latency."
+	case !limited:
+		r.State, r.Means = attach.CannotTell, "How often the limit was hit is not in the paste."
 	default:
 		r.Means = "The group hardly ever hit its memory limit."
 	}

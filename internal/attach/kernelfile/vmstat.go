@@ -89,6 +89,21 @@ func readVmstat(p *attach.Part) attach.Reading {
 	return r
 }
 
+// stallGrowth says how many stalls there were between two samples, as far as both are counted.
+func stallGrowth(g grown, alloc, compact float64) string {
+	var said []string
+	if hasCounter(g.to, "allocstall") {
+		said = append(said, g.text(alloc, "direct reclaims"))
+	}
+	if hasCounter(g.to, "compact_stall") {
+		said = append(said, g.text(compact, "direct compactions"))
+	}
+	if len(said) == 0 {
+		return "no counter of direct reclaim"
+	}
+	return strings.Join(said, ", ")
+}
+
 // readsText says how many faults and reads from swap there were, as far as both are counted.
 func readsText(m pairs, text func(name string) string) string {
 	var said []string
@@ -172,10 +187,8 @@ func readVmstatPair(all []sample, g grown) attach.Reading {
 	major, swap, moved := g.by("pgmajfault"), g.by("pswpin"), g.by("numa_pages_migrated")
 	r := attach.Reading{
 		Title: fmt.Sprintf("/proc/vmstat, %d samples%s", len(all), over(g.seconds)), Time: all[0].at, State: attach.Healthy,
-		Figures: []string{
-			g.text(alloc, "direct reclaims") + ", " + g.text(compact, "direct compactions"),
-		},
-		Not: "whose threads stalled, and for how long: these are counters of the host",
+		Figures: []string{stallGrowth(g, alloc, compact)},
+		Not:     "whose threads stalled, and for how long: these are counters of the host",
 	}
 	if g.to.sum("pgsteal_") > 0 {
 		r.Figures = append(r.Figures, reclaimText(direct, kswapd)+" meanwhile")
