@@ -31,6 +31,7 @@
 //	described.go kubectl describe pod, docker inspect, systemctl: limits and states
 //	describednode.go kubectl describe node
 //	grid.go      plain tables: vmstat -d and -m, slabtop, netstat -i, kubectl get, docker ps
+//	foreign.go   tools of macOS, the BSDs, AIX and Solaris, refused by name
 //	collectl.go  collectl; vmstat -D; nfsiostat
 //	nmon.go      nmon; pmstat and pmval of PCP
 //	glances.go   glances

@@ -47,5 +47,5 @@ func Kinds() []*attach.Kind {
 		nmon,
 		glances,
 		pmval,
-	}, gridKinds()...)
+	}, append(gridKinds(), foreignTools()...)...)
 }
