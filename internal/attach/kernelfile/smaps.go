@@ -3,6 +3,7 @@ package kernelfile
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -190,8 +191,21 @@ func readSmaps(p *attach.Part) attach.Reading {
 	}
 	r.Figures = []string{
 		residentText(s),
-		fmt.Sprintf("%s of it in huge pages (%s)", mem(s.huge), percent(ratio(s.huge, s.rss))),
-		fmt.Sprintf("%s anonymous, %s swapped out", mem(s.anon), mem(s.swap)),
+		"huge pages are not in it", "what is anonymous or swapped out is not in it", // cut off, and not 0
+	}
+	has := func(field string) bool {
+		return slices.ContainsFunc(lines, func(t string) bool { return strings.HasPrefix(t, field+":") })
+	}
+	if has("AnonHugePages") {
+		r.Figures[1] = fmt.Sprintf("%s of it in huge pages (%s)", mem(s.huge), percent(ratio(s.huge, s.rss)))
+	}
+	switch {
+	case has("Anonymous") && has("Swap"):
+		r.Figures[2] = fmt.Sprintf("%s anonymous, %s swapped out", mem(s.anon), mem(s.swap))
+	case has("Anonymous"):
+		r.Figures[2] = mem(s.anon) + " anonymous"
+	case has("Swap"):
+		r.Figures[2] = mem(s.swap) + " swapped out"
 	}
 	if s.lazy > 0 {
 		r.Figures = append(r.Figures, mem(s.lazy)+" given back by MADV_FREE and not yet taken")
