@@ -58,7 +58,7 @@ func graph(lines []string, whole float64) (paths []path) {
 			above = open[n-1].share
 		}
 		switch {
-		case share == 0:
+		case share < 0:
 			share = above
 		case relative:
 			share *= above
@@ -103,7 +103,7 @@ func partsOfParent(lines []string, whole float64) bool {
 		if share > above*1.02+0.005 {
 			return true
 		}
-		if share == 0 {
+		if share < 0 {
 			share = above
 		}
 		if len(open) < 128 {
@@ -113,7 +113,8 @@ func partsOfParent(lines []string, whole float64) bool {
 	return false
 }
 
-// graphLine divides a line of a call graph. Column is -1 for one that goes on with its branch.
+// graphLine divides a line of a call graph. Column is -1 for one that goes on with its branch,
+// share for one that has none: 0.00 % is a share.
 func graphLine(line string) (column int, share float64, name string) {
 	trimmed := strings.TrimLeft(line, " \t|")
 	at := len(line) - len(trimmed)
@@ -126,7 +127,7 @@ func graphLine(line string) (column int, share float64, name string) {
 			return at, f, strings.TrimSpace(strings.TrimLeft(after, "- "))
 		}
 	}
-	return at, 0, strings.TrimSpace(rest)
+	return at, -1, strings.TrimSpace(rest)
 }
 
 // sameFunc compares names of functions but for the underscores that web pages eat.
