@@ -62,6 +62,8 @@ type complaints struct {
 	agreement                 int // slow requests whose time was the agreement of the members
 	index                     int // waits for the leader that name no duration
 	elections                 int
+	many                      int     // reads whose answer had many keys
+	keys, size                float64 // the largest of their answers, in keys and bytes
 	lines                     int
 }
 
@@ -90,6 +92,11 @@ func readEtcd(p *attach.Part) attach.Reading {
 		}
 		r.Not = "Whether the device was slow, or the thread had no CPU while it waited, the log does not say."
 		r.next("iostat -x 1 30; whystall record --pid $(pidof etcd)", "says whether the disk or the CPU made the fdatasync long")
+	case c.onlyMany():
+		r.Means = "etcd answered a read of many keys: reading and sending them takes time by itself, and nothing else was late."
+		r.Not = "Whether the disk, the CPU or the number of keys made the read long."
+		r.next("curl -s http://127.0.0.1:2379/metrics | grep -E 'wal_fsync_duration|backend_commit_duration|peer_round_trip'", "tells the disk from the network")
+		return r.done(attach.CannotTell)
 	case len(c.apply)+len(c.reads)+c.beats+c.index > 0:
 		line := r.Figures[0]
 		r.candidate("disk-wait", line)
@@ -107,6 +114,38 @@ func readEtcd(p *attach.Part) attach.Reading {
 		r.figure("no complaint in " + attach.Plural(len(p.Lines), "line"))
 	}
 	return r.done(attach.Healthy)
+}
+
+// manyKeys is an answer whose reading takes long on a machine that lacks nothing.
+const manyKeys = 100
+
+var (
+	etcdKeys = regexp.MustCompile(`range_response_count:(\d+)|"range_response_count": ?"?(\d+)`)
+	etcdSize = regexp.MustCompile(`\bsize:(\d+)|"(?:response_|request_)?size": ?"?(\d+)`)
+)
+
+// onlyMany reports whether all that was late are reads of many keys: a few of them show no lack.
+func (c *complaints) onlyMany() bool {
+	return len(c.reads)+len(c.apply) > 0 && c.many == len(c.reads)+len(c.apply) && c.many < 3 && c.beats+c.index+c.timeouts+c.elections == 0
+}
+
+// answer notes how much a slow read returned.
+func (c *complaints) answer(text string) {
+	m := etcdKeys.FindStringSubmatch(text)
+	if m == nil {
+		return
+	}
+	keys, _ := number(m[1] + m[2])
+	if keys >= manyKeys {
+		c.many++
+	}
+	if keys <= c.keys {
+		return
+	}
+	c.keys, c.size = keys, 0
+	if m := etcdSize.FindStringSubmatch(text); m != nil {
+		c.size, _ = number(m[1] + m[2])
+	}
 }
 
 func (c *complaints) line(text string) {
@@ -147,8 +186,10 @@ func (c *complaints) line(text string) {
 		c.fsync = append(c.fsync, v)
 	case strings.Contains(text, "took too long") && strings.Contains(text, "read-only"):
 		c.reads = append(c.reads, v)
+		c.answer(text)
 	case strings.Contains(text, "took too long"):
 		c.apply = append(c.apply, v)
+		c.answer(text)
 	}
 }
 
@@ -161,6 +202,13 @@ func (c *complaints) figures(r *result) {
 			r.figure(fmt.Sprintf("%s: %s, median %s, at most %s", f.text, times(len(f.v)), dur(attach.Median(f.v)), dur(slices.Max(f.v))))
 			r.fact(FactStall, attach.Median(f.v)*1e3, f.text)
 		}
+	}
+	if c.keys >= manyKeys {
+		line := "the largest answer of them: " + count(c.keys) + " keys"
+		if c.size > 0 {
+			line += ", " + bytesText(c.size)
+		}
+		r.figure(line)
 	}
 	if c.beats > 0 {
 		line := "heartbeats sent too late: " + times(c.beats)

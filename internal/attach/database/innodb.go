@@ -84,7 +84,7 @@ func claimInnoDB(lines []paste.Line) int {
 // innoGoes reports whether a line after a blank one can still be InnoDB's.
 func innoGoes(text string) bool {
 	t := strings.TrimSpace(text)
-	return t == "" || strings.Contains(t, "InnoDB: ***") || deadRow.MatchString(t) || strings.HasPrefix(t, "-") || strings.HasPrefix(t, "=") || strings.HasPrefix(t, "*** (") || innoStart.MatchString(text) || innoSect.MatchString(t) ||
+	return t == "" || strings.Contains(t, "InnoDB: ***") || deadRow.MatchString(t) || strings.HasPrefix(t, "-") || strings.HasPrefix(t, "=") || strings.HasPrefix(t, "*** ") || innoStart.MatchString(text) || innoSect.MatchString(t) ||
 		strings.Contains(t, "RECORD LOCKS") || strings.HasPrefix(t, "Record lock") || strings.HasPrefix(t, "0 lock struct") || strings.Contains(t, "lock struct(s)") ||
 		strings.HasPrefix(t, "TABLE LOCK") || strings.HasPrefix(t, "TRANSACTION ") || strings.HasPrefix(t, "Hash table") || strings.HasPrefix(t, "Mutex spin") || strings.HasPrefix(t, "RW-") || strings.HasPrefix(t, "Spin rounds")
 }
@@ -96,6 +96,7 @@ type semaphore struct {
 	waits              bool   // the writer waits for the readers to go
 	waiters            int
 	longest            float64
+	below              string // what a wait of 0 is below: whole seconds are cut
 }
 
 // innoState is what a status says.
@@ -230,6 +231,9 @@ func (s *innoState) line(text string, at *semaphore) *semaphore {
 	if m := semaWait.FindStringSubmatch(t); m != nil {
 		sec, _ := number(m[4])
 		at = &semaphore{site: m[2] + ":" + m[3], waiters: 1, longest: sec}
+		if !strings.Contains(m[4], ".") {
+			at.below = "1 s"
+		}
 		s.semas[fmt.Sprint("?", len(s.semas))] = at
 		return at
 	}
@@ -308,7 +312,7 @@ func (s *innoState) semaphores(r *result) {
 		}
 		long := "for up to " + dur(w.longest)
 		if w.longest < 0.01 { // two decimals are printed
-			long = "for less than 10 ms"
+			long = "for less than " + cmp.Or(w.below, "10 ms")
 		}
 		line := fmt.Sprintf("%s of %s %s, at %s", waitersText(w.waiters), strings.TrimSpace("InnoDB's lock "+w.lock), long, w.site)
 		if w.made != "" {

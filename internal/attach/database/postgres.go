@@ -80,8 +80,11 @@ type pgEvents struct {
 	durations []float64
 	sync      []float64 // the longest fsync of each checkpoint
 	total     []float64
-	asleep    int // slow statements that take their time on purpose
+	write     []float64 // how long each checkpoint wrote
+	wrote     float64   // buffers of the one that wrote longest
+	asleep    int       // slow statements that take their time on purpose
 	deadlocks int
+	gaveUp    int // statements that ended at lock_timeout
 	often     int
 	spilled   []float64 // temporary files, in bytes
 	vacuums   []float64
@@ -113,6 +116,14 @@ func readPGLog(p *attach.Part) attach.Reading {
 	}
 	if len(e.spilled) > 0 {
 		r.figure(fmt.Sprintf("%s, the largest %s: sorts or hashes larger than work_mem go to disk", attach.Plural(len(e.spilled), "temporary file"), bytesText(slices.Max(e.spilled))))
+	}
+	if e.gaveUp > 0 {
+		line := "statements that waited for a lock until lock_timeout ended them: " + times(e.gaveUp)
+		r.figure(line)
+		if len(e.waits) == 0 {
+			r.outside("locks in the database's own tables", line, 0)
+			r.next("psql -c 'SELECT pid, pg_blocking_pids(pid), state, query FROM pg_stat_activity'", "shows who has the lock, while a statement waits")
+		}
 	}
 	if e.deadlocks > 0 {
 		r.figure("deadlock detected: " + times(e.deadlocks))
@@ -188,7 +199,15 @@ func (e *pgEvents) line(text string) {
 	if m := pgCheck.FindStringSubmatch(text); m != nil {
 		sync, _ := number(m[6])
 		total, _ := number(m[4])
+		write, _ := number(m[2])
+		if n, _ := number(m[1]); write >= slices.Max(append(e.write, 0)) {
+			e.wrote = n
+		}
+		e.write = append(e.write, write)
 		e.sync, e.total = append(e.sync, sync), append(e.total, total)
+	}
+	if strings.Contains(text, "canceling statement due to lock timeout") {
+		e.gaveUp++
 	}
 	if strings.Contains(text, "deadlock detected") {
 		e.deadlocks++
@@ -251,6 +270,9 @@ func (e *pgEvents) checkpoints(r *result) {
 	}
 	line := fmt.Sprintf("%s: longest fsync of one file %s (median of checkpoints %s)", attach.Plural(len(e.sync), "checkpoint"), dur(slices.Max(e.sync)), dur(attach.Median(e.sync)))
 	r.figure(line)
+	if w := slices.Max(e.write); w >= 1 {
+		r.figure(fmt.Sprintf("the longest wrote for %s, %s buffers: spread over that time on purpose, unless it ends a recovery or a shutdown", dur(w), count(e.wrote)))
+	}
 	if e.often > 0 {
 		r.figure("checkpoints too frequent: " + times(e.often))
 	}

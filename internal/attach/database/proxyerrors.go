@@ -11,13 +11,13 @@ import (
 // proxyErrors is what nginx and HAProxy log of servers behind them that do not answer.
 var proxyErrors = &attach.Kind{
 	Name:      "errors of a proxy",
-	Hints:     []string{"upstream timed out", "upstream server temporarily disabled", "no live upstreams", " is DOWN, reason: ", " is UP, reason: "},
-	Marks:     []string{"upstream timed out", "upstream server temporarily disabled", "no live upstreams", " is DOWN, reason: "},
+	Hints:     []string{"upstream timed out", "upstream server temporarily disabled", "no live upstreams", " is DOWN, reason: ", " is UP, reason: ", "buffered to a temporary file"},
+	Marks:     []string{"upstream timed out", "upstream server temporarily disabled", "no live upstreams", " is DOWN, reason: ", "buffered to a temporary file"},
 	Single:    true,
 	Scattered: true,
 	Claim: func(lines []paste.Line) int {
 		return run(lines, func(text string) bool {
-			return nginxLate.MatchString(text) || nginxOff.MatchString(text) || haproxyDown.MatchString(text)
+			return nginxLate.MatchString(text) || nginxOff.MatchString(text) || nginxDisk.MatchString(text) || haproxyDown.MatchString(text)
 		})
 	},
 	Read: readProxyErrors,
@@ -26,14 +26,16 @@ var proxyErrors = &attach.Kind{
 var (
 	nginxLate   = regexp.MustCompile(`upstream timed out \(110: [^)]*\) while (connecting to upstream|reading response header from upstream|reading upstream|sending request to upstream|SSL handshaking to upstream)`)
 	nginxOff    = regexp.MustCompile(`upstream server temporarily disabled while|no live upstreams while connecting to upstream`)
+	nginxDisk   = regexp.MustCompile(`\[warn\] .*an? (upstream response|client request body) is buffered to a temporary file`)
 	nginxTo     = regexp.MustCompile(`upstream: "\w+://([^/"]+)`)
-	haproxyDown = regexp.MustCompile(`Server (\S+) is (DOWN|UP), reason: ([^,]+)(?:, code: \d+)?(?:, info: "[^"]*")?, check duration: (\d+)ms\. (\d+) active`)
+	haproxyDown = regexp.MustCompile(`Server (\S+) is (DOWN|UP), reason: ([^,]+)(?:, code: \d+)?(?:, info: \\?"[^"]*")?, check duration: (\d+)ms\. (\d+) active`)
 )
 
 func readProxyErrors(p *attach.Part) attach.Reading {
 	r := &result{}
 	phases, to := map[string]float64{}, map[string]float64{}
 	late, off := 0, 0
+	disk := map[string]float64{}
 	var downs []string
 	for _, l := range p.Lines {
 		if m := nginxLate.FindStringSubmatch(l.Text); m != nil {
@@ -46,6 +48,8 @@ func readProxyErrors(p *attach.Part) attach.Reading {
 			if m[2] == "DOWN" {
 				downs = append(downs, fmt.Sprintf("%s went down: %s after %s ms, %s servers are left", m[1], m[3], m[4], m[5]))
 			}
+		} else if m := nginxDisk.FindStringSubmatch(l.Text); m != nil {
+			disk[m[1]]++
 		} else {
 			off++
 		}
@@ -74,6 +78,15 @@ func readProxyErrors(p *attach.Part) attach.Reading {
 	}
 	if len(downs) > 1 {
 		r.figure("servers that went down: " + times(len(downs)))
+	}
+	if len(disk) > 0 {
+		r.figure("larger than nginx's buffers, and written to a temporary file: " + attach.Largest(disk)[0])
+	}
+	if len(r.Signs) == 0 && len(disk) > 0 && late+off == 0 {
+		r.Means = "Answers or bodies larger than the proxy's buffers went through its disk: no error, and no time is in these lines."
+		r.Not = "How long the requests took, and whether the disk was slow."
+		r.next("$request_time and $upstream_response_time in nginx's log_format", "how long these requests took, and where")
+		return r.done(attach.CannotTell)
 	}
 	if len(r.Signs) == 0 {
 		r.Means = "Servers came back, or were taken out for failures that are not in these lines."

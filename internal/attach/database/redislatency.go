@@ -59,7 +59,7 @@ var redisPing = &attach.Kind{
 }
 
 var (
-	doctorEvent  = regexp.MustCompile(`^\s*\d+\. ([\w-]+): (\d+) latency spikes \(average (\d+)ms, mean deviation (\d+)ms, period ([\d.]+) sec\)\.(?: Worst all time event (\d+)ms\.)?`)
+	doctorEvent  = regexp.MustCompile(`^\s*\d+\. ([\w-]+): (\d+) latency spikes \(average (\d+)ms(?:, mean deviation (\d+)ms)?(?:, period ([\d.]+) sec)?[^)]{0,40}\)\.?(?: Worst all time event (\d+)ms\.)?`)
 	doctorLine   = regexp.MustCompile(`^(\d+\. [\w-]+: \d+ latency spikes|- |I have a few advices|While there are|The system is slow|You don't mind talking)`)
 	doctorStart  = regexp.MustCompile(`I have observed latency spikes in this Redis|no latency spike was observed|I can't do that|latency monitor(ing)? is disabled|Dave, I have observed`)
 	eventName    = regexp.MustCompile(`^(?:\d+\) )?1\) "(command|fast-command|fork|rename|expire-cycle|expire-del|eviction-\w+|active-defrag-cycle|aof-[\w-]+|rdb-[\w-]+|while-blocked-cron|module-[\w-]+)"$`)
@@ -116,6 +116,8 @@ func eventCause(event string) (cause, words string) {
 		return "disk-wait", "the append-only file or the dump: the main thread waits for the disk"
 	case event == "command", event == "fast-command":
 		return "event-loop", "commands that hold the one thread: all other clients wait"
+	case event == "command-unblocking":
+		return "event-loop", "commands of clients that had been blocked, which hold the one thread"
 	case strings.HasPrefix(event, "expire"), strings.HasPrefix(event, "eviction"), event == "active-defrag-cycle":
 		return "event-loop", "expiry, eviction or defragmentation on the one thread"
 	}

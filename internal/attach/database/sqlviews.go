@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/whystall/whystall/internal/attach"
 )
 
 // sqlViews are tables of which it is known what they say. One that has more columns in its list
@@ -247,7 +249,7 @@ func idleWait(name string) bool {
 	if name == "idle" {
 		return true
 	}
-	for _, s := range []string{"/socket/", "COND_timer", "timer", "SERVICE_THREAD", "COND_thread_cache", "COND_manager", "COND_queue", "event_scheduler", "io_handler", "COND_control", "COND_checkpoint"} {
+	for _, s := range []string{"/socket/sql/server_", "COND_timer", "timer", "SERVICE_THREAD", "COND_thread_cache", "COND_manager", "COND_queue", "event_scheduler", "io_handler", "COND_control", "COND_checkpoint"} {
 		if strings.Contains(name, s) {
 			return true
 		}
@@ -257,6 +259,10 @@ func idleWait(name string) bool {
 
 func readPSWaits(unit float64, name, calls, total string) func(*result, *sqlTable) {
 	return func(r *result, t *sqlTable) {
+		if len(t.rows) > 0 && valueOf(t.rows[0], "event_id", "thread_id") != "" && valueOf(t.rows[0], "sum_timer_wait", "count_star") == "" {
+			readSingleWaits(r, t)
+			return
+		}
 		by, times := map[string]float64{}, map[string]float64{}
 		idle := 0.0
 		for _, row := range t.rows {
@@ -288,6 +294,26 @@ func readPSWaits(unit float64, name, calls, total string) func(*result, *sqlTabl
 		r.Not = "A long sum is no wait of a statement: background threads wait as well, and nothing says that it is so now."
 		r.next("the same query twice, some minutes apart", "what was added")
 	}
+}
+
+// readSingleWaits reads the tables of waits one by one: a row is one wait of one thread.
+func readSingleWaits(r *result, t *sqlTable) {
+	n, longest, name := 0, 0.0, ""
+	for _, row := range t.rows {
+		s := amount(valueOf(row, "timer_wait"), 1e-12)
+		if event := valueOf(row, "event_name"); !idleWait(event) {
+			n++
+			if s > longest {
+				longest, name = s, event
+			}
+		}
+	}
+	if n > 0 {
+		r.figure(fmt.Sprintf("%s, the longest %s: %s", attach.Plural(n, "wait"), dur(longest), short(name)))
+	}
+	r.Means = "Each row is one wait of one thread, of background threads as well: no sum of all that it waited."
+	r.Not = "Only the last few waits of each thread are kept."
+	r.next("the same query while a statement is slow, with its THREAD_ID", "what that statement waits for")
 }
 
 func readSummary(r *result, t *sqlTable) {

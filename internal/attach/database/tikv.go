@@ -30,7 +30,7 @@ var tikvSlow = &attach.Kind{
 	Hints:     []string{"primary_lock", "slow-query", "takes=", "slow_query", "[takes", "slow log", ".rs:"},
 	Single:    true,
 	Scattered: true,
-	Claim:     func(lines []paste.Line) int { return run(lines, tikvLine.MatchString) },
+	Claim:     func(lines []paste.Line) int { return run(lines, isTiKV) },
 	Read:      readTiKV,
 }
 
@@ -42,8 +42,15 @@ var (
 	copAddr  = regexp.MustCompile(`store_addr:(\S+?:\d+)`)
 	tikvLine = regexp.MustCompile(`\[slow-query\]|\[endpoint\.rs:\d+\].*\blocked primary_lock|\.rs:\d+\]? .*\[?takes?=?"?[\d.]+ ?(ms|s|us|µs)|\[(?:takes|elapsed|cost|duration|taken)="?[\d.]+(?:ms|s|µs|us)"?\]|^\[?\d{4}[/-]\d\d[/-]\d\d.*(?:raftstore|apply|peer|fsm).*\btakes? [\d.]+ ?m?s\b`)
 	tikvKV   = regexp.MustCompile(`\[([\w.]+)="?([\d.]+(?:ns|µs|us|ms|s|m))"?\]`)
+	// tikvSaid is what a line of the log about a slow query has, and a sentence or a command with
+	// the words has not: the time of the line, or a duration.
+	tikvSaid = regexp.MustCompile(`^\W?\d{4}[/-]\d\d[/-]\d\d[ T]|\[[\w.]+="?[\d.]+(?:ns|µs|us|ms|s|m)"?\]`)
 	tikvTake = regexp.MustCompile(`(?:takes?[=: ]"?|took )([\d.]+(?:ns|µs|us|ms|s))`)
 )
+
+func isTiKV(text string) bool {
+	return tikvLine.MatchString(text) && (!strings.Contains(text, "[slow-query]") || tikvSaid.MatchString(text))
+}
 
 func run(lines []paste.Line, is func(string) bool) int {
 	n := 0
@@ -142,6 +149,9 @@ func readTiKV(p *attach.Part) attach.Reading {
 			}
 		}
 		if strings.Contains(l.Text, "slow-query") {
+			if kv["total_lifetime"] <= 0 {
+				continue
+			}
 			total = append(total, kv["total_lifetime"])
 			process, wait = append(process, kv["total_process_time"]), append(wait, kv["wait_time"]+kv["total_wait_time"])
 			snapshot, suspend = append(snapshot, kv["wait_time.snapshot"]), append(suspend, kv["total_suspend_time"])

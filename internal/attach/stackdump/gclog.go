@@ -50,6 +50,8 @@ var (
 	gcOldAt   = regexp.MustCompile(`(?:^|: )(\d+[.,]\d{3}): \[`)
 	gcUptime  = regexp.MustCompile(`^(?:\[[^\]]*\])*?\[(\d+[.,]?\d*)(ms|s)\]`)
 	gcISO     = regexp.MustCompile(`(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.,]\d{3})`)
+	// Up to Cassandra 2.0 a line sums up what its timer found.
+	gcCassOld = regexp.MustCompile(`GCInspector\.java \(line \d+\) GC for (\w+): (\d+) ms(?: for (\d+) collections)?, (\d+) (?:used|reclaimed leaving \d+ used); max is (\d+)`)
 	gcCass    = regexp.MustCompile(`GCInspector\.java:\d+ - (.*?) GC in (\d+)ms`)
 )
 
@@ -67,7 +69,7 @@ func isGCLine(text string, inside bool) bool {
 	if inside && (strings.HasPrefix(text, "Good progress for ") || strings.HasPrefix(text, "Using ") && strings.Contains(text, " workers for ")) {
 		return true
 	}
-	if gcTag.MatchString(text) || gcNumber.MatchString(text) || gcOld.MatchString(text) || gcCass.MatchString(text) || strings.Contains(text, "[CMS-concurrent-") {
+	if gcTag.MatchString(text) || gcNumber.MatchString(text) || gcOld.MatchString(text) || gcCass.MatchString(text) || gcCassOld.MatchString(text) || strings.Contains(text, "[CMS-concurrent-") {
 		return true
 	}
 	return (inside || strings.Contains(text, "[Times: ")) && (gcOldMore.MatchString(text) || gcTimes.MatchString(text))
@@ -76,6 +78,7 @@ func isGCLine(text string, inside bool) bool {
 // collections is what the lines say, in seconds and bytes.
 type collections struct {
 	pauses      []float64
+	begun       float64   // when the first pause was logged
 	stalls      []float64 // of threads that had to wait for ZGC or Shenandoah
 	full        int
 	noRoom      int // objects found no room to be moved to
@@ -191,6 +194,8 @@ func (c *collections) line(text string) {
 			}
 			c.after, c.heap = kmg(h[3], h[4]), kmg(h[5], h[6])
 		}
+	} else if m := gcCassOld.FindStringSubmatch(text); m != nil {
+		c.summed(m[1], m[2], m[3])
 	} else if m := gcCass.FindStringSubmatch(text); m != nil {
 		if v, ok := decimal(m[2]); ok {
 			c.pause(v/1e3, m[1], strings.Contains(m[1], "Old"))
@@ -198,7 +203,22 @@ func (c *collections) line(text string) {
 	}
 }
 
+// summed takes a line which says only the sum of its collections: their mean stands for each.
+func (c *collections) summed(what, ms, times string) {
+	v, ok := decimal(ms)
+	n, _ := decimal(times)
+	n = min(max(n, 1), 1000)
+	for range int(n) {
+		if ok {
+			c.pause(v/1e3/n, what, false)
+		}
+	}
+}
+
 func (c *collections) pause(s float64, what string, full bool) {
+	if len(c.pauses) == 0 {
+		c.begun = c.last
+	}
 	if s > c.most || len(c.pauses) == 0 {
 		c.most, c.longest = s, what
 	}
@@ -264,6 +284,18 @@ func readGCLog(p *attach.Part) attach.Reading {
 	return r
 }
 
+// muchOfBurst is the share of pauses from which on a short log is not said to be healthy.
+const muchOfBurst = 0.3
+
+// burst is the share of pauses in a log that is too short for a share of time.
+func (c collections) burst() float64 {
+	time := c.last - c.begun
+	if c.begun <= 0 || time <= 0 || time >= enoughLog || len(c.pauses) < enoughPauses {
+		return 0
+	}
+	return min(1, attach.Sum(c.pauses)/time)
+}
+
 // judge says what follows from pauses.
 func (c collections) judge(r *attach.Reading, line string, share float64) {
 	short := c.heap > 0 && c.after >= 0.85*c.heap
@@ -285,6 +317,11 @@ func (c collections) judge(r *attach.Reading, line string, share float64) {
 		r.State = attach.Ill
 		r.Means = fmt.Sprintf("All threads stood still for %.0f %% of the time, for collections: of %s.", 100*share, why)
 		r.Signs = append(r.Signs, attach.Sign{Cause: "jvm-safepoint", Grade: attach.Found, Sure: finding.Supported, Share: share, Proof: []string{line}})
+	case c.burst() >= muchOfBurst:
+		proof := fmt.Sprintf("%s of the %s from the first pause to the last were pauses (%.0f %%)", span(attach.Sum(c.pauses)), span(c.last-c.begun), 100*c.burst())
+		r.Figures = append(r.Figures, proof)
+		r.Means = "Much of this short time went into collections: the log is too short to say whether that goes on, as after a start."
+		r.Signs = append(r.Signs, attach.Sign{Cause: "jvm-safepoint", Grade: attach.Candidate, Proof: []string{proof}})
 	case share >= muchStopped, c.most >= longStop, len(c.stalls) > 0:
 		r.Means = "Some pauses are long enough for requests to feel them; how many requests met one is not in it."
 		if line == "" {

@@ -3,6 +3,7 @@ package stackdump
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -33,10 +34,11 @@ var gcMonitor = &attach.Kind{
 
 var (
 	// "[gc][1398] overhead, spent [411ms] collecting in the last [1s]"
-	monitorSpent = regexp.MustCompile(`\[gc\]\[\d+\] overhead, spent \[([\d.]+(?:ms|s|m|h))\] collecting in the last \[([\d.]+(?:ms|s|m|h))\]`)
+	monitorSpent = regexp.MustCompile(`\[gc\]\[(\d+)\] overhead, spent \[([\d.]+(?:ms|s|m|h))\] collecting in the last \[([\d.]+(?:ms|s|m|h))\]`)
 	// "[gc][old][18][2] duration [5.3s], collections [1]/[6.1s], total [5.3s]/[6s], memory [..."
-	monitorTook = regexp.MustCompile(`\[gc\]\[(young|old|\w+)\]\[\d+\]\[\d+\] duration \[([\d.]+(?:ms|s|m|h))\], collections \[(\d+)\]/\[([\d.]+(?:ms|s|m|h))\]`)
+	monitorTook = regexp.MustCompile(`\[gc\]\[(young|old|\w+)\]\[(\d+)\]\[\d+\] duration \[([\d.]+(?:ms|s|m|h))\], collections \[(\d+)\]/\[([\d.]+(?:ms|s|m|h))\]`)
 	monitorOld  = regexp.MustCompile(`memory \[([\d.]+)([kmgt]?b)\]->\[([\d.]+)([kmgt]?b)\]/\[([\d.]+)([kmgt]?b)\]`)
+	monitorNode = regexp.MustCompile(`\[[^\[\]]*\] *\[gc\]`)
 	heapFull    = regexp.MustCompile(`^(?:java\.lang\.OutOfMemoryError: |Dumping heap to \S|Heap dump file created \[)`)
 )
 
@@ -54,23 +56,45 @@ func monitorTime(s string) float64 {
 	return d.Seconds()
 }
 
+// heapShare is how much of the heap was in use after a collection.
+func heapShare(m []string) float64 {
+	var v [2]float64
+	for i, at := range []int{3, 5} {
+		x, _ := strconv.ParseFloat(m[at], 64)
+		v[i] = x * map[string]float64{"b": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30, "tb": 1 << 40}[m[at+1]]
+	}
+	if v[1] <= 0 {
+		return 1
+	}
+	return v[0] / v[1]
+}
+
 func readMonitor(p *attach.Part) attach.Reading {
 	n, much, spent, over := 0, 0, 0.0, 0.0
 	worst, worstOf := 0.0, 0.0
-	heap, full := "", false
+	heap, full, small := "", false, false
+	told := map[string]bool{}
 	for _, l := range p.Lines {
 		full = full || strings.Contains(l.Text, outOfHeap)
 		var took, of float64
+		var second string
 		if m := monitorSpent.FindStringSubmatch(l.Text); m != nil {
-			took, of = monitorTime(m[1]), monitorTime(m[2])
+			second, took, of = m[1], monitorTime(m[2]), monitorTime(m[3])
 		} else if m := monitorTook.FindStringSubmatch(l.Text); m != nil {
-			took, of = monitorTime(m[2]), monitorTime(m[4])
+			second, took, of = m[2], monitorTime(m[3]), monitorTime(m[5])
 		}
 		if of <= 0 || n >= mostMonitors {
 			continue
 		}
 		if m := monitorOld.FindStringSubmatch(l.Text); m != nil {
+			small = heapShare(m) < 0.5
 			heap = fmt.Sprintf("heap: %s %s before the last one, %s %s after it, of %s %s", m[1], m[2], m[3], m[4], m[5], m[6])
+		}
+		// Its lines count seconds: two lines of one second of a node tell of the same collections.
+		if key := monitorNode.FindString(l.Text) + second; told[key] {
+			continue
+		} else {
+			told[key] = true
 		}
 		n, spent, over = n+1, spent+took, over+of
 		if took >= of/2 {
@@ -98,6 +122,9 @@ func readMonitor(p *attach.Part) attach.Reading {
 	}
 	r.Not = "What share of all time that is: only seconds with much collection are logged. Not all of a collection stops the threads."
 	r.Means = "Much of these seconds went into collections: the heap is small for what is kept in it, or much is allocated."
+	if small && !full {
+		r.Means = "Much of these seconds went into collections, and most of the heap was free after the last one: the heap is not too small for what is kept in it."
+	}
 	sign := attach.Sign{Cause: "jvm-safepoint", Grade: attach.Candidate, Proof: []string{line}}
 	if much >= 3 {
 		sign.Grade, sign.Sure, r.State = attach.Found, finding.Possible, attach.Ill
