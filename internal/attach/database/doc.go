@@ -37,6 +37,7 @@
 //	cachestats.go     what Redis, memcached, HAProxy, Envoy and nginx count of themselves
 //	mongostat.go      mongostat
 //	mongostate.go     MongoDB's serverStatus and currentOp
+//	clickhouse.go     the figures below a result of ClickHouse's client
 //	hikari.go         HikariCP's log of a pool
 //	rabbitmq.go       RabbitMQ's alarms
 //	proxyerrors.go    what nginx and HAProxy say of servers behind them

@@ -9,6 +9,6 @@ func Kinds() []*attach.Kind {
 		mongoSlow, mongoState, haproxy, nginxTimes, hotThreads,
 		redisClients, redisKeys, redisMemory, memcached, haproxyStats, envoyStats, nginxStatus, queryDigest, dumpSlow, threadPools,
 		nodeStatus, compactions, nodeGC, nodeHistograms, redisLog, mysqlBrief, jsonPlan,
-		hikari, rabbit, mysqlLog, etcdMetrics, tidbExpensive, tikvResolved, cockroach, mongostat, proxyErrors}
+		hikari, rabbit, mysqlLog, etcdMetrics, tidbExpensive, tikvResolved, cockroach, mongostat, proxyErrors, clickhouse}
 	return append(known, sqlKind(known))
 }

@@ -51,6 +51,53 @@ var (
 	mongoWaits = regexp.MustCompile(`"?waitingForLock"? ?: ?true`)
 )
 
+var (
+	mongoName = regexp.MustCompile(`"?\bns"? ?: ?"([\w.$-]{1,120})"`)
+	mongoOp   = regexp.MustCompile(`"?\bop"? ?: ?"(\w{1,20})"`)
+	mongoScan = regexp.MustCompile(`"?\bplanSummary"? ?: ?"(\w{1,20})`)
+	mongoCode = regexp.MustCompile(`"?\$where"? ?:`)
+)
+
+// mongoSlowest says what the operation that runs longest does, as far as its own fields say it.
+func mongoSlowest(r *result, text string, longest float64) {
+	at := mongoRuns.FindAllStringIndex(text, 1<<12)
+	for i, m := range mongoRuns.FindAllStringSubmatch(text, 1<<12) {
+		if v, _ := number(m[1]); v != longest || v <= 0 {
+			continue
+		}
+		end := len(text)
+		if i+1 < len(at) {
+			end = at[i+1][0]
+		}
+		own := text[at[i][0]:end]
+		// The fields before secs_running are this operation's, if no other stands before it.
+		if i == 0 && len(at) == 1 {
+			own = text
+		}
+		var says []string
+		if m := mongoOp.FindStringSubmatch(own); m != nil {
+			says = append(says, m[1])
+		}
+		if m := mongoName.FindStringSubmatch(own); m != nil {
+			says = append(says, "on "+m[1])
+		}
+		if m := mongoScan.FindStringSubmatch(own); m != nil {
+			says = append(says, "with the plan "+m[1])
+			if m[1] == "COLLSCAN" {
+				r.outside("a scan of a whole collection, without an index", "COLLSCAN, "+dur(longest), 0)
+			}
+		}
+		if mongoCode.MatchString(own) {
+			says = append(says, "with $where, which runs code for each document")
+			r.outside("code of the query itself ($where), run for each document", "$where, "+dur(longest), 0)
+		}
+		if len(says) > 0 {
+			r.figure("that one: " + strings.Join(says, " "))
+		}
+		return
+	}
+}
+
 func readMongoState(p *attach.Part) attach.Reading {
 	r := &result{}
 	r.Glance = true
@@ -70,6 +117,7 @@ func readMongoState(p *attach.Part) attach.Reading {
 	if ops > 0 || strings.Contains(text, "inprog") {
 		r.Title = fmt.Sprintf("MongoDB currentOp, %s", attach.Plural(ops, "running operation"))
 		r.figure(fmt.Sprintf("the longest runs for %s; %d wait for a lock", dur(longest), waits))
+		mongoSlowest(r, text, longest)
 		r.Means = "It lists what runs at one instant; one that runs long may be a background task."
 	}
 	if m := mongoQueue.FindStringSubmatch(text); m != nil {

@@ -29,7 +29,7 @@ var mysqlSlow = &attach.Kind{
 
 var (
 	procHead  = regexp.MustCompile(`^\|?\s*Id\s*[|\t ]\s*User\s*[|\t ].*\bCommand\s*[|\t ]\s*Time\b`)
-	procField = regexp.MustCompile(`^\s*(Id|User|Host|db|Command|Time|State|Info|Progress|Rows_sent|Rows_examined): ?(.*)$`)
+	procField = regexp.MustCompile(`^\s*(Id|User|Host|db|Command|Time|State|Info|Progress|Rows_sent|Rows_examined|Rows_read|Time_ms): ?(.*)$`)
 	slowTimes = regexp.MustCompile(`Query_time: ([\d.]+)\s+Lock_time: ([\d.]+)\s+Rows_sent: (\d+)\s+Rows_examined: (\d+)`)
 	slowMeta  = regexp.MustCompile(`^# (Time|User@Host|Thread_id|Query_time|Rows_affected|Schema|Bytes_sent|Pages_|Full_scan|Filesort|InnoDB_|Tmp_|QC_Hit|No InnoDB|Log_slow|administrator|explain|Stored_routine|Merge|Old_rows|Engine_time)|^(use .*|SET timestamp=\d+);$|^(Tcp port|Time\s+Id\s+Command)|, Version: .* started with:$`)
 	slowIO    = regexp.MustCompile(`InnoDB_IO_r_wait: ([\d.]+)\s+InnoDB_rec_lock_wait: ([\d.]+)\s+InnoDB_queue_wait: ([\d.]+)`)

@@ -75,7 +75,10 @@ func claimActivity(lines []paste.Line) int {
 }
 
 // backend is a row of pg_stat_activity. by is who blocks it, where a query adds pg_blocking_pids.
-type backend struct{ kind, event, state, pid, by string }
+type backend struct {
+	kind, event, state, pid, by string
+	holder                      string // what the row says of the state of whom it waits for
+}
 
 func parseActivity(lines []paste.Line) (list []backend) {
 	if strings.HasPrefix(lines[0].Text, "-[ RECORD") {
@@ -116,8 +119,8 @@ func parseActivity(lines []paste.Line) (list []backend) {
 			}
 			return ""
 		}
-		by := strings.Trim(cmp.Or(cell("blocked_by_pids"), cell("pg_blocking_pids"), cell("blocked_by")), "{} ")
-		list = append(list, backend{cell("wait_event_type"), cell("wait_event"), cell("state"), cell("pid"), by})
+		by := strings.Trim(cmp.Or(cell("blocked_by_pids"), cell("pg_blocking_pids"), cell("blocked_by"), cell("blocking_pids")), "{} ")
+		list = append(list, backend{cell("wait_event_type"), cell("wait_event"), cell("state"), cmp.Or(cell("pid"), cell("waiting_pid"), cell("blocked_pid")), by, cmp.Or(cell("holder_state"), cell("blocker_state"), cell("blocking_state"))})
 	}
 	return list
 }
@@ -178,6 +181,9 @@ func blockers(r *result, list []backend) bool {
 	}
 	n := map[string]int{}
 	for _, b := range list {
+		if b.holder != "" && !strings.Contains(b.by, ",") {
+			state[b.by] = cmp.Or(state[b.by], b.holder)
+		}
 		for _, pid := range strings.FieldsFunc(b.by, func(c rune) bool { return c == ',' || c == ' ' }) {
 			if !waits[pid] {
 				n[pid]++

@@ -17,8 +17,8 @@ import (
 // +PrintGCDetails before it, and Cassandra's lines of the same.
 var gcLog = &attach.Kind{
 	Name:      "JVM GC log",
-	Hints:     []string{"][gc", "[gc", "[GC", "[Full GC", "GC(", "[Times: ", "GCInspector", "[Parallel Time:", "[Eden: ", "[CMS-", "[Pause ", " us"},
-	Marks:     []string{"] GC(", "[GC (", "[GC pause", "[Full GC", "GCInspector", "[CMS-con", "[Pause "},
+	Hints:     []string{"][gc", "[gc", "[GC", "[Full GC", "GC(", "<GC", "[Times: ", "GCInspector", "[Parallel Time:", "[Eden: ", "[CMS-", "[Pause ", " us"},
+	Marks:     []string{"] GC(", "<GC(", "[GC (", "[GC pause", "[Full GC", "GCInspector", "[CMS-con", "[Pause "},
 	Scattered: true,
 	Claim: func(lines []paste.Line) int {
 		n := 0
@@ -50,6 +50,10 @@ var (
 	gcOldAt   = regexp.MustCompile(`(?:^|: )(\d+[.,]\d{3}): \[`)
 	gcUptime  = regexp.MustCompile(`^(?:\[[^\]]*\])*?\[(\d+[.,]?\d*)(ms|s)\]`)
 	gcISO     = regexp.MustCompile(`(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.,]\d{3})`)
+	// IBM's JVM before 1.4.2 logs a line for each phase of a cycle; this one has its whole time.
+	gcIBM = regexp.MustCompile(`^<GC\(\d+\): freed \d+ bytes, \d+% free \((\d+)/(\d+)\), in (\d+) ms>$`)
+	// gcIBMMore is what stands around it.
+	gcIBMMore = regexp.MustCompile(`^<(?:GC[(\[]\d+[)\]]|AF\[\d+\]): `)
 	// Up to Cassandra 2.0 a line sums up what its timer found.
 	gcCassOld = regexp.MustCompile(`GCInspector\.java \(line \d+\) GC for (\w+): (\d+) ms(?: for (\d+) collections)?, (\d+) (?:used|reclaimed leaving \d+ used); max is (\d+)`)
 	gcCass    = regexp.MustCompile(`GCInspector\.java:\d+ - (.*?) GC in (\d+)ms`)
@@ -69,7 +73,7 @@ func isGCLine(text string, inside bool) bool {
 	if inside && (strings.HasPrefix(text, "Good progress for ") || strings.HasPrefix(text, "Using ") && strings.Contains(text, " workers for ")) {
 		return true
 	}
-	if gcTag.MatchString(text) || gcNumber.MatchString(text) || gcOld.MatchString(text) || gcCass.MatchString(text) || gcCassOld.MatchString(text) || strings.Contains(text, "[CMS-concurrent-") {
+	if gcTag.MatchString(text) || gcNumber.MatchString(text) || gcOld.MatchString(text) || gcCass.MatchString(text) || gcCassOld.MatchString(text) || gcIBMMore.MatchString(text) || strings.Contains(text, "[CMS-concurrent-") {
 		return true
 	}
 	return (inside || strings.Contains(text, "[Times: ")) && (gcOldMore.MatchString(text) || gcTimes.MatchString(text))
@@ -194,6 +198,11 @@ func (c *collections) line(text string) {
 			}
 			c.after, c.heap = kmg(h[3], h[4]), kmg(h[5], h[6])
 		}
+	} else if m := gcIBM.FindStringSubmatch(text); m != nil {
+		free, _ := decimal(m[1])
+		c.heap, _ = decimal(m[2])
+		c.after = max(0, c.heap-free)
+		c.summed("GC", m[3], "")
 	} else if m := gcCassOld.FindStringSubmatch(text); m != nil {
 		c.summed(m[1], m[2], m[3])
 	} else if m := gcCass.FindStringSubmatch(text); m != nil {
@@ -290,7 +299,7 @@ const muchOfBurst = 0.3
 // burst is the share of pauses in a log that is too short for a share of time.
 func (c collections) burst() float64 {
 	time := c.last - c.begun
-	if c.begun <= 0 || time <= 0 || time >= enoughLog || len(c.pauses) < enoughPauses {
+	if time <= 0 || time >= enoughLog || len(c.pauses) < enoughPauses {
 		return 0
 	}
 	return min(1, attach.Sum(c.pauses)/time)
