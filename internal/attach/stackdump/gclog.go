@@ -82,6 +82,7 @@ func isGCLine(text string, inside bool) bool {
 // collections is what the lines say, in seconds and bytes.
 type collections struct {
 	pauses      []float64
+	means       bool      // some pauses are the mean of a sum
 	begun       float64   // when the first pause was logged
 	stalls      []float64 // of threads that had to wait for ZGC or Shenandoah
 	full        int
@@ -217,6 +218,7 @@ func (c *collections) summed(what, ms, times string) {
 	v, ok := decimal(ms)
 	n, _ := decimal(times)
 	n = min(max(n, 1), 1000)
+	c.means = c.means || n > 1
 	for range int(n) {
 		if ok {
 			c.pause(v/1e3/n, what, false)
@@ -289,6 +291,9 @@ func readGCLog(p *attach.Part) attach.Reading {
 		r.Figures = append(r.Figures, fmt.Sprintf("%s of threads that waited for memory, longest %s", attach.Plural(len(c.stalls), "stall"), span(slices.Max(c.stalls))))
 	}
 	r.Not = "The time until all threads had stopped is not in a pause of this log: -Xlog:safepoint has it."
+	if c.means {
+		r.Not = "Each pause by itself: a line has the sum of several collections, and their mean stands here for each."
+	}
 	c.judge(&r, line, share)
 	return r
 }
