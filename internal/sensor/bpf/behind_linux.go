@@ -24,7 +24,9 @@ const (
 // target that wakes then takes the CPU from them at once. uptime is the path of /proc/uptime, whose
 // second number is how long the CPUs were idle.
 //
-// Where nothing is idle they would not run either: then they are ordinary, or even ahead.
+// Where nothing is idle they would not run either: then they are ordinary, or even ahead. Until
+// that is known they are behind, as the first half second takes the most CPU time. The thread that
+// looks stays ordinary.
 func Behind(ctx context.Context, uptime string) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -39,7 +41,8 @@ func Behind(ctx context.Context, uptime string) {
 	}
 	defer n.Close()
 	defer reclass(unix.SCHED_IDLE, unix.SCHED_NORMAL)
-	behind := false
+	behind := true
+	reclass(unix.SCHED_NORMAL, unix.SCHED_IDLE)
 	last, at := idleSeconds(f), time.Now()
 	for n.Wait(behindLook / 2); ctx.Err() == nil; n.Wait(behindLook) {
 		idle, now := idleSeconds(f), time.Now()
@@ -56,9 +59,13 @@ func Behind(ctx context.Context, uptime string) {
 	}
 }
 
-// reclass moves all threads of this process from one class to another.
+// reclass moves all threads of this process from one class to another, the present one only to the
+// ordinary one.
 func reclass(from, to uint32) {
 	for _, tid := range ownThreads() {
+		if to != unix.SCHED_NORMAL && tid == unix.Gettid() {
+			continue
+		}
 		if is, err := unix.SchedGetAttr(tid, 0); err == nil && is.Policy == from {
 			is.Policy = to
 			unix.SchedSetAttr(tid, is, 0)
