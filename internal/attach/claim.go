@@ -26,6 +26,15 @@ func ClaimWhile(lines []paste.Line, mine func(at int, text string) bool) int {
 	return end
 }
 
+// ClaimIf is n lines where one of them is surely the kind's, and otherwise none: lines that others
+// have as well do not make a part.
+func ClaimIf(sure bool, n int) int {
+	if !sure {
+		return 0
+	}
+	return n
+}
+
 // Nesting is how many brackets of JSON a line opens and leaves open; negative: it closes more.
 func Nesting(text string) int {
 	return strings.Count(text, "{") + strings.Count(text, "[") - strings.Count(text, "}") - strings.Count(text, "]")
@@ -59,8 +68,5 @@ func ClaimJSON(lines []paste.Line, known func(keys map[string]bool) bool) int {
 			break
 		}
 	}
-	if !known(keys) {
-		return 0
-	}
-	return n
+	return ClaimIf(known(keys), n)
 }

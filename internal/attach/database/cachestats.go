@@ -96,7 +96,7 @@ var redisKeys = &attach.Kind{
 			}
 			return bigKeyLine.MatchString(text)
 		})
-		return infoDone(n, own)
+		return attach.ClaimIf(own > 0, n)
 	},
 	Read: func(p *attach.Part) attach.Reading {
 		r := &result{}

@@ -71,7 +71,7 @@ func claimEtcdMetrics(lines []paste.Line) int {
 		}
 		return false
 	})
-	return infoDone(n, own)
+	return attach.ClaimIf(own > 0, n)
 }
 
 // etcdSeries is one histogram of a page.

@@ -20,7 +20,7 @@ var hotThreads = &attach.Kind{
 			t := strings.TrimSpace(l.Text)
 			switch {
 			case i > 0 && l.Command != "":
-				return infoDone(n, own)
+				return attach.ClaimIf(own > 0, n)
 			case hotUse.MatchString(t):
 				own++
 				n = i + 1
@@ -33,10 +33,10 @@ var hotThreads = &attach.Kind{
 					return 0
 				}
 			default:
-				return infoDone(n, own)
+				return attach.ClaimIf(own > 0, n)
 			}
 		}
-		return infoDone(n, own)
+		return attach.ClaimIf(own > 0, n)
 	},
 	Read: readHotThreads,
 }

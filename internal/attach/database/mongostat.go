@@ -27,7 +27,7 @@ var mongostat = &attach.Kind{
 			}
 			return false
 		})
-		return infoDone(n, rows)
+		return attach.ClaimIf(rows > 0, n)
 	},
 	Read: readMongostat,
 }

@@ -21,9 +21,9 @@ var mongoState = &attach.Kind{
 			t := strings.TrimSpace(l.Text)
 			switch {
 			case l.Command != "" || t == "" || len(t) > 64<<10:
-				return infoDone(n, own)
+				return attach.ClaimIf(own > 0, n)
 			case i == 0 && t[0] != '{' && t[0] != '"' && t[0] != '\'', !mongoLine.MatchString(t):
-				return infoDone(n, own)
+				return attach.ClaimIf(own > 0, n)
 			}
 			if slices.ContainsFunc(mongoWords, func(w string) bool { return strings.Contains(t, w) }) {
 				own += len(mongoOwn.FindAllString(t, 4))
@@ -31,10 +31,10 @@ var mongoState = &attach.Kind{
 			depth += attach.Nesting(t)
 			n = i + 1
 			if depth <= 0 && strings.HasPrefix(strings.TrimSpace(lines[0].Text), "{") {
-				return infoDone(n, own)
+				return attach.ClaimIf(own > 0, n)
 			}
 		}
-		return infoDone(n, own)
+		return attach.ClaimIf(own > 0, n)
 	},
 	Read: readMongoState,
 }

@@ -44,7 +44,7 @@ func claimProcesslist(lines []paste.Line) int {
 			}
 			n++
 		}
-		return infoDone(n, own)
+		return attach.ClaimIf(own > 0, n)
 	}
 	i := 0
 	if planRule.MatchString(lines[0].Text) && len(lines) > 1 {
@@ -71,7 +71,7 @@ func claimProcesslist(lines []paste.Line) int {
 		}
 		rows++
 	}
-	return infoDone(n, rows)
+	return attach.ClaimIf(rows > 0, n)
 }
 
 // procNames are the columns of the processlist, for rows whose names were cut off.
@@ -232,7 +232,7 @@ func claimMySQLSlow(lines []paste.Line) int {
 		t := strings.TrimSpace(l.Text)
 		switch {
 		case i > 0 && l.Command != "":
-			return infoDone(n, own)
+			return attach.ClaimIf(own > 0, n)
 		case slowTimes.MatchString(t):
 			own++
 			n = i + 1
@@ -240,15 +240,15 @@ func claimMySQLSlow(lines []paste.Line) int {
 			n = i + 1
 		case t == "" || own == 0:
 			if i-n > 2 {
-				return infoDone(n, own)
+				return attach.ClaimIf(own > 0, n)
 			}
 		case n == i && (strings.HasSuffix(t, ";") || isSQL(t) || strings.HasPrefix(l.Text, " ") || inStatement(lines, i)):
 			n = i + 1
 		default:
-			return infoDone(n, own)
+			return attach.ClaimIf(own > 0, n)
 		}
 	}
-	return infoDone(n, own)
+	return attach.ClaimIf(own > 0, n)
 }
 
 // inStatement reports whether a statement goes on: its end is near.

@@ -48,7 +48,7 @@ func claimMySQLPlan(lines []paste.Line) int {
 		text := strings.TrimSpace(l.Text)
 		switch {
 		case i > 0 && l.Command != "":
-			return infoDone(n, nodes)
+			return attach.ClaimIf(nodes > 0, n)
 		case isMySQLNode(l.Text):
 			nodes++
 			n = i + 1
@@ -57,10 +57,10 @@ func claimMySQLPlan(lines []paste.Line) int {
 		case nodes > 0 && (rowsInSet.MatchString(text) || planRule.MatchString(l.Text) || text == "|"):
 			n = i + 1
 		default:
-			return infoDone(n, nodes)
+			return attach.ClaimIf(nodes > 0, n)
 		}
 	}
-	return infoDone(n, nodes)
+	return attach.ClaimIf(nodes > 0, n)
 }
 
 func parseMySQLPlan(lines []paste.Line) (nodes []*node) {

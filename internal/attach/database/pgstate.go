@@ -56,7 +56,7 @@ func claimActivity(lines []paste.Line) int {
 			}
 			n++
 		}
-		return infoDone(n, own)
+		return attach.ClaimIf(own > 0, n)
 	}
 	if !slices.ContainsFunc(strings.Split(lines[0].Text, "|"), func(c string) bool { return strings.HasPrefix(strings.TrimSpace(c), "wait_event") }) || !strings.Contains(lines[0].Text, "|") {
 		return 0
@@ -239,7 +239,7 @@ func claimPGPlan(lines []paste.Line) int {
 	for i, l := range lines {
 		switch {
 		case i > 0 && l.Command != "":
-			return infoDone(n, nodes)
+			return attach.ClaimIf(nodes > 0, n)
 		case isPGNode(l.Text):
 			nodes++
 			n = i + 1
@@ -249,10 +249,10 @@ func claimPGPlan(lines []paste.Line) int {
 				return n
 			}
 		default:
-			return infoDone(n, nodes)
+			return attach.ClaimIf(nodes > 0, n)
 		}
 	}
-	return infoDone(n, nodes)
+	return attach.ClaimIf(nodes > 0, n)
 }
 
 // node is a node of a plan; times in seconds, over all loops; -1: not run.

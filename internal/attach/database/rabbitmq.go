@@ -22,26 +22,19 @@ var rabbit = &attach.Kind{
 			t := strings.TrimSpace(l.Text)
 			switch {
 			case i > 0 && l.Command != "":
-				return infoDone(n, count1(sure))
+				return attach.ClaimIf(sure, n)
 			case rabbitSure.MatchString(t):
 				n, sure = i+1, true
 			case rabbitHead.MatchString(t), i > 0 && rabbitStars.MatchString(t):
 				n = i + 1
 			case t == "" && i > 0 && i < n+2:
 			default:
-				return infoDone(n, count1(sure))
+				return attach.ClaimIf(sure, n)
 			}
 		}
-		return infoDone(n, count1(sure))
+		return attach.ClaimIf(sure, n)
 	},
 	Read: readRabbit,
-}
-
-func count1(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 var (

@@ -76,7 +76,7 @@ func claimRedisSlow(lines []paste.Line) int {
 			}
 			n++
 		}
-		return infoDone(n, took)
+		return attach.ClaimIf(took > 0, n)
 	}
 	if n := flatSlow(lines); n > 0 {
 		for n < len(lines) && lines[n].Command == "" && (flatField.MatchString(strings.TrimSpace(lines[n].Text)) || strings.TrimSpace(lines[n].Text) == "") {
@@ -92,10 +92,7 @@ func claimRedisSlow(lines []paste.Line) int {
 		took = took || strings.Contains(lines[n].Text, "3) (integer)")
 		n++
 	}
-	if !took {
-		return 0
-	}
-	return n
+	return attach.ClaimIf(took, n)
 }
 
 func slowOwn(text string) bool {
@@ -244,7 +241,7 @@ func claimRedisInfo(lines []paste.Line) int {
 	for i, l := range lines {
 		switch {
 		case i > 0 && l.Command != "":
-			return infoDone(n, own)
+			return attach.ClaimIf(own > 0, n)
 		case infoOwn.MatchString(l.Text):
 			own++
 			n = i + 1
@@ -252,20 +249,13 @@ func claimRedisInfo(lines []paste.Line) int {
 			n = i + 1
 		case strings.TrimSpace(l.Text) == "", l.Text == "...":
 		default:
-			return infoDone(n, own)
+			return attach.ClaimIf(own > 0, n)
 		}
 		if own == 0 && i > 30 {
 			return 0
 		}
 	}
-	return infoDone(n, own)
-}
-
-func infoDone(n, own int) int {
-	if own == 0 {
-		return 0
-	}
-	return n
+	return attach.ClaimIf(own > 0, n)
 }
 
 var percentiles = regexp.MustCompile(`p50=([\d.]+),p99=([\d.]+)`)

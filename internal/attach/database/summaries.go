@@ -29,7 +29,7 @@ var queryDigest = &attach.Kind{
 			// The statement of a class, the start of one, or a line in it.
 			return own > 0 && (strings.HasSuffix(t, `\G`) || i > 0 && strings.HasPrefix(strings.TrimSpace(lines[i-1].Text), "#") || statementLine(lines, i))
 		})
-		return infoDone(n, own)
+		return attach.ClaimIf(own > 0, n)
 	},
 	Read: readDigest,
 }
@@ -194,7 +194,7 @@ var dumpSlow = &attach.Kind{
 			}
 			return i == 0 && strings.HasPrefix(t, "Reading mysql slow query log from ") || own > 0 && strings.HasPrefix(text, "  ")
 		})
-		return infoDone(n, own)
+		return attach.ClaimIf(own > 0, n)
 	},
 	Read: func(p *attach.Part) attach.Reading {
 		r := &result{}
@@ -256,7 +256,7 @@ var threadPools = &attach.Kind{
 			}
 			return false
 		})
-		return infoDone(n, rows)
+		return attach.ClaimIf(rows > 0, n)
 	},
 	Read: readPools,
 }

@@ -73,10 +73,7 @@ func claimTiDBSlow(lines []paste.Line) int {
 }
 
 func tidbDone(n, own int) int {
-	if own == 0 {
-		return 0
-	}
-	return n
+	return attach.ClaimIf(own > 0, n)
 }
 
 // isSQL reports whether a line is the statement below an entry.

@@ -90,10 +90,7 @@ func delveLine(s string) (st stack, ok bool) {
 func delveTotal(s string) int {
 	s, ok := strings.CutSuffix(strings.TrimPrefix(strings.TrimSpace(s), "["), " goroutines]")
 	n, _ := whole(s)
-	if !ok {
-		return 0
-	}
-	return n
+	return attach.ClaimIf(ok, n)
 }
 
 func readDelve(p *attach.Part) attach.Reading {

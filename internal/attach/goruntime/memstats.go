@@ -45,7 +45,7 @@ func claimMemJSON(lines []paste.Line, first string) int {
 			return 0
 		}
 		if i > 0 && !quoted && !valueStart(line.Text) || quoted && line.Text == "" {
-			return knownLines(known, i) // the text was cut off above
+			return attach.ClaimIf(known, i) // the text was cut off above
 		}
 		known = known || strings.Contains(line.Text, `"memstats"`) || strings.Contains(line.Text, `"PauseTotalNs"`)
 		for j := 0; j < len(line.Text); j++ {
@@ -62,29 +62,19 @@ func claimMemJSON(lines []paste.Line, first string) int {
 			}
 		}
 		if depth == 0 {
-			if !known {
-				return 0
-			}
-			return i + 1
+			return attach.ClaimIf(known, i+1)
 		}
 		if i > 200 && !known {
 			return 0
 		}
 	}
-	return knownLines(known, len(lines)) // the end is cut off
+	return attach.ClaimIf(known, len(lines)) // the end is cut off
 }
 
 // valueStart reports whether a line may go on with JSON outside of strings: no word stands there.
 func valueStart(text string) bool {
 	text = strings.TrimLeft(text, " \t")
 	return text == "" || !unicode.IsLetter(rune(text[0])) || strings.HasPrefix(text, "true") || strings.HasPrefix(text, "false") || strings.HasPrefix(text, "null")
-}
-
-func knownLines(known bool, n int) int {
-	if known {
-		return n
-	}
-	return 0
 }
 
 // memStatsLine knows "Alloc = 5 MiB	TotalAlloc = 9 MiB	Sys = 12 MiB	NumGC = 3".

@@ -96,10 +96,7 @@ func claimPrometheus(lines []paste.Line) int {
 }
 
 func promEnd(end, ofGoSeries int) int {
-	if ofGoSeries < 2 {
-		return 0
-	}
-	return end
+	return attach.ClaimIf(ofGoSeries >= 2, end)
 }
 
 // pages divides a part where a series comes for the second time with the same labels: two readings
@@ -318,10 +315,7 @@ var runtimeMetrics = &attach.Kind{
 			found += names
 			return names > 0 || found > 0 && (strings.Trim(s, "{}[], \t") == "" || runtimeClock.MatchString(s))
 		})
-		if found < 2 {
-			return 0
-		}
-		return n
+		return attach.ClaimIf(found >= 2, n)
 	},
 	Reports: true,
 	Read:    readRuntimeMetrics,

@@ -57,10 +57,7 @@ var pprofTags = &attach.Kind{
 }
 
 func tagsOwn(n, rows int) int {
-	if rows == 0 {
-		return 0
-	}
-	return n
+	return attach.ClaimIf(rows > 0, n)
 }
 
 var (

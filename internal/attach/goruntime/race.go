@@ -106,10 +106,7 @@ func claimRace(lines []paste.Line) int {
 			end = i + 1
 		}
 	}
-	if sides == 0 {
-		return 0
-	}
-	return end
+	return attach.ClaimIf(sides > 0, end)
 }
 
 func readRace(p *attach.Part) attach.Reading {

@@ -85,10 +85,7 @@ func claimBench(lines []paste.Line) int {
 }
 
 func benchEnd(seen bool, end int) int {
-	if !seen {
-		return 0
-	}
-	return end
+	return attach.ClaimIf(seen, end)
 }
 
 func benchHead(s string) bool {

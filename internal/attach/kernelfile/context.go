@@ -205,10 +205,7 @@ var numactl = &attach.Kind{
 			}
 			return nodes > 0 && numaDistance.MatchString(t)
 		})
-		if nodes < 2 {
-			return 0
-		}
-		return n
+		return attach.ClaimIf(nodes >= 2, n)
 	},
 	Read: func(p *attach.Part) attach.Reading {
 		size, free := map[string]float64{}, map[string]float64{}
@@ -261,8 +258,8 @@ var uptime = &attach.Kind{
 	},
 	Read: func(p *attach.Part) attach.Reading {
 		m := uptimeLine.FindStringSubmatch(strings.TrimSpace(p.Lines[0].Text))
-		up, _ := strconv.ParseFloat(m[1], 64)
-		idle, _ := strconv.ParseFloat(m[2], 64)
+		up := float(m[1])
+		idle := float(m[2])
 		return attach.Reading{
 			Title: "/proc/uptime", State: attach.Healthy, Boot: true,
 			Figures: []string{fmt.Sprintf("up for %s days, %s s of idle CPU time for each second of it", number(up/86400), number(ratio(idle, up)))},

@@ -36,10 +36,7 @@ var procStat = &attach.Kind{
 			}
 			return false
 		})
-		if cpus == 0 {
-			return 0
-		}
-		return n
+		return attach.ClaimIf(cpus > 0, n)
 	})),
 	Read: readProcStat,
 }

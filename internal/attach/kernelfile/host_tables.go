@@ -41,10 +41,7 @@ func claimTable(lines []paste.Line) int {
 		}
 		return cpuHeader.MatchString(t)
 	})
-	if rows == 0 {
-		return 0
-	}
-	return n
+	return attach.ClaimIf(rows > 0, n)
 }
 
 // tableSample is the sums of rows over CPUs, and the largest CPU's part.
@@ -69,7 +66,7 @@ func tableRows(lines []string) (rows []tableRow, cpus int) {
 			if cpus > 0 && i >= cpus {
 				break
 			}
-			v, _ := strconv.ParseFloat(w, 64)
+			v := float(w)
 			r.sum += v
 			if v > r.top {
 				r.top, r.cpu = v, i
@@ -222,9 +219,9 @@ var slabinfo = contextKind("/proc/slabinfo", []string{"slabinfo", "# name", ": t
 	var total float64
 	for _, t := range lines {
 		if m := slabLine.FindStringSubmatch(t); m != nil {
-			pages, _ := strconv.ParseFloat(m[6], 64)
-			slabs, _ := strconv.ParseFloat(m[8], 64)
-			objs, _ := strconv.ParseFloat(m[2], 64)
+			pages := float(m[6])
+			slabs := float(m[8])
+			objs := float(m[2])
 			all = append(all, slab{m[1], pages * slabs * pageSize, objs})
 			total += pages * slabs * pageSize
 		}
@@ -419,7 +416,7 @@ func typeZones(lines []paste.Line) (zones []zone, cut []string) {
 		types = max(types, z.types)
 		z.blocks = append(z.blocks, make([]float64, orders-len(z.blocks))...)
 		for i, w := range counts[:orders] {
-			n, _ := strconv.ParseFloat(strings.TrimPrefix(w, ">"), 64)
+			n := float(strings.TrimPrefix(w, ">"))
 			z.blocks[i] += n
 		}
 	}

@@ -25,7 +25,7 @@ var swaps = contextKind("swaps", []string{"Filename", "NAME"}, func(lines []past
 	for _, t := range lines[1:] {
 		f := strings.Fields(t)
 		if size, err := strconv.ParseFloat(f[2], 64); err == nil {
-			used, _ := strconv.ParseFloat(f[3], 64)
+			used := float(f[3])
 			figures = append(figures, fmt.Sprintf("%s: %s of %s used (%s)", printed(f[0]), mem(used*1024), mem(size*1024), percent(ratio(used, size))))
 			continue
 		}
@@ -151,10 +151,7 @@ var schedDebug = &attach.Kind{
 			return schedPair.MatchString(t) || schedTask(t) || strings.HasPrefix(t, "Sched Debug Version: ") || strings.HasPrefix(t, "sysctl_sched") || t == "runnable tasks:" ||
 				strings.HasPrefix(t, "----------") || strings.HasPrefix(t, "S ") || strings.HasPrefix(t, "task ")
 		})
-		if own == 0 {
-			return 0
-		}
-		return n
+		return attach.ClaimIf(own > 0, n)
 	},
 	Read: readSchedDebug,
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
@@ -148,7 +147,7 @@ func (r *report) event(e *event, text string, now *task) *task {
 		r.owners = append(r.owners, owner{m[1], m[3], m[4], m[5]})
 		return now
 	case allocStall:
-		ms, _ := strconv.ParseFloat(m[2], 64)
+		ms := float(m[2])
 		r.stalls = append(r.stalls, ms*1e6)
 	case allocFail:
 		r.atomic = r.atomic || strings.Contains(m[3], "GFP_ATOMIC") || strings.Contains(m[3], "GFP_NOWAIT") || m[3] == "0x20" || m[3] == "0x4020"
@@ -213,7 +212,7 @@ func residentOf(text string) string {
 	if m == nil {
 		return ""
 	}
-	v, _ := strconv.ParseFloat(m[1], 64)
+	v := float(m[1])
 	return ", " + mem(v*1024) + " anonymous"
 }
 
@@ -238,7 +237,7 @@ func (r *report) other(text string) {
 		r.interrupt = true
 	}
 	if m := suppressedLine.FindStringSubmatch(text); m != nil {
-		n, _ := strconv.ParseFloat(m[1], 64)
+		n := float(m[1])
 		r.suppressed += n
 	}
 	if m := killedLine.FindStringSubmatch(text); m != nil {
@@ -263,7 +262,7 @@ func (r *report) other(text string) {
 	if m := zoneOrder.FindStringSubmatch(text); m != nil {
 		z := zone{node: cmp.Or(m[1], "0"), name: m[2]}
 		for _, o := range orderItem.FindAllStringSubmatch(m[3], 24) {
-			n, _ := strconv.ParseFloat(o[1], 64)
+			n := float(o[1])
 			z.blocks = append(z.blocks, n)
 		}
 		if i := slices.IndexFunc(r.zones, func(o zone) bool { return o.String() == z.String() }); i >= 0 {

@@ -59,10 +59,7 @@ func claimSNMP(lines []paste.Line) int {
 		}
 		return true
 	})
-	if full == 0 {
-		return 0
-	}
-	return n
+	return attach.ClaimIf(full > 0, n)
 }
 
 // parseSNMP gives all samples, by names such as "Tcp RetransSegs".
@@ -161,10 +158,7 @@ var sockStat = contextKind("/proc/net/sockstat", []string{"sockets: used", "TCP:
 		rows++
 		return true
 	})
-	if rows < 2 {
-		return 0
-	}
-	return n
+	return attach.ClaimIf(rows >= 2, n)
 }, func(lines []string) (figures []string, means string) {
 	orphans := 0.0
 	for _, t := range lines {

@@ -26,10 +26,7 @@ var netTCP = &attach.Kind{
 			}
 			return strings.HasPrefix(text, "sl ") && strings.Contains(text, "local_address")
 		})
-		if sockets == 0 {
-			return 0
-		}
-		return n
+		return attach.ClaimIf(sockets > 0, n)
 	},
 	Read: readNetTCP,
 }

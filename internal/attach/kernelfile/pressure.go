@@ -32,10 +32,7 @@ var pressure = &attach.Kind{
 		for n > 0 && resourceTitle(strings.TrimSpace(lines[n-1].Text)) != "" {
 			n-- // the title of what is not here
 		}
-		if !sure {
-			return 0
-		}
-		return n
+		return attach.ClaimIf(sure, n)
 	})),
 	Read: readPressure,
 }

@@ -33,10 +33,7 @@ var status = &attach.Kind{
 			sure = sure || ok && statusSure(name)
 			return ok && statusKnown(name)
 		})
-		if !sure {
-			return 0
-		}
-		return n
+		return attach.ClaimIf(sure, n)
 	})),
 	Read: readStatus,
 }
@@ -83,7 +80,7 @@ func readStatus(p *attach.Part) attach.Reading {
 	}
 	r.Figures = append(r.Figures, statusNotes(v)...)
 	if vol, err := strconv.ParseFloat(v["voluntary_ctxt_switches"], 64); err == nil {
-		non, _ := strconv.ParseFloat(v["nonvoluntary_ctxt_switches"], 64)
+		non := float(v["nonvoluntary_ctxt_switches"])
 		r.Figures = append(r.Figures, fmt.Sprintf("%s voluntary and %s involuntary switches of its first thread since its start (%s involuntary)", number(vol), number(non), percent(ratio(non, vol+non))))
 	}
 	if len(r.Figures) == 0 {
@@ -147,7 +144,7 @@ var procPIDStat = &attach.Kind{
 		m := statLine.FindStringSubmatch(strings.TrimSpace(p.Lines[0].Text))
 		f := []float64{0, 0, 0, 0} // the fields by their number in proc(5)
 		for _, w := range strings.Fields(m[4]) {
-			n, _ := strconv.ParseFloat(w, 64)
+			n := float(w)
 			f = append(f, n)
 		}
 		pid, _ := strconv.Atoi(m[1])

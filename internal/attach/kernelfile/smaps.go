@@ -50,10 +50,7 @@ var smaps = &attach.Kind{
 			}
 			return ok
 		})
-		if values < 3 {
-			return 0
-		}
-		return n
+		return attach.ClaimIf(values >= 3, n)
 	})),
 	Read: readSmaps,
 }

@@ -32,10 +32,7 @@ func claimAsync(lines []paste.Line) int {
 		}
 		return true
 	})
-	if !sure {
-		return 0
-	}
-	return n
+	return attach.ClaimIf(sure, n)
 }
 
 // asyncNote are the counts of samples without a stack: "skipped", "unknown_java : 12 (0.3%)".

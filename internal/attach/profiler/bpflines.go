@@ -79,10 +79,7 @@ func (tool *lineTool) claim(lines []paste.Line) int {
 		notes++
 		return notes < 200 && (rows > 0 || notes < 6)
 	})
-	if rows == 0 {
-		return 0
-	}
-	return end
+	return attach.ClaimIf(rows > 0, end)
 }
 
 func (tool *lineTool) part(p *attach.Part) attach.Reading {

@@ -218,10 +218,7 @@ func claimGraph(lines []paste.Line) int {
 		}
 		return true
 	})
-	if rows < 2 {
-		return 0
-	}
-	return n
+	return attach.ClaimIf(rows >= 2, n)
 }
 
 func readGraph(p *attach.Part) attach.Reading {

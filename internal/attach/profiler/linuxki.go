@@ -126,10 +126,7 @@ func claimKI(lines []paste.Line) int {
 		}
 		return sure || weak < 12
 	})
-	if !sure {
-		return 0
-	}
-	return n
+	return attach.ClaimIf(sure, n)
 }
 
 // mayStartKI spares most lines of a long log the expressions: it looks at a line's first word.

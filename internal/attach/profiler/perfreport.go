@@ -154,10 +154,7 @@ func claimPerfReport(lines []paste.Line) int {
 		}
 		return indent >= 0 && inGraph(lines[i].Text, indent) || onScreen(lines[i].Text, screen)
 	})
-	if !known {
-		return 0
-	}
-	return n
+	return attach.ClaimIf(known, n)
 }
 
 // columnsHead reports whether a line names the columns of rows.

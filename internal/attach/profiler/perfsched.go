@@ -41,10 +41,7 @@ func claimSchedLatency(lines []paste.Line) int {
 			}
 			return i == 0 || text == ""
 		})
-		if rows == 0 {
-			return 0
-		}
-		return n
+		return attach.ClaimIf(rows > 0, n)
 	}
 	sure := false
 	n := claimed(lines, func(_ int, text string) bool {
@@ -57,10 +54,7 @@ func claimSchedLatency(lines []paste.Line) int {
 		}
 		return true
 	})
-	if !sure {
-		return 0
-	}
-	return n
+	return attach.ClaimIf(sure, n)
 }
 
 // taskDelay is a task's row of perf sched latency.
@@ -192,10 +186,7 @@ func claimSchedHist(lines []paste.Line) int {
 		}
 		return true
 	})
-	if rows == 0 {
-		return 0
-	}
-	return n
+	return attach.ClaimIf(rows > 0, n)
 }
 
 func readSchedHist(p *attach.Part) attach.Reading {
@@ -277,10 +268,7 @@ func claimSchedMap(lines []paste.Line) int {
 		}
 		return ok
 	})
-	if rows < 3 {
-		return 0
-	}
-	return n
+	return attach.ClaimIf(rows >= 3, n)
 }
 
 func readSchedMap(p *attach.Part) attach.Reading {

@@ -56,10 +56,7 @@ func claimPerfStat(lines []paste.Line) int {
 		}
 		return ok && !(i > 0 && strings.HasPrefix(text, "Performance counter stats for"))
 	})
-	if rows < 2 {
-		return 0
-	}
-	return n
+	return attach.ClaimIf(rows >= 2, n)
 }
 
 // stat is what perf stat counted.

@@ -72,10 +72,7 @@ var ioProfile = &attach.Kind{
 			}
 			return false
 		})
-		if rows == 0 {
-			return 0
-		}
-		return n
+		return attach.ClaimIf(rows > 0, n)
 	},
 	Read: readIOProfile,
 }

@@ -78,10 +78,7 @@ func claimTraceSum(lines []paste.Line) int {
 		}
 		return true
 	})
-	if !sure {
-		return 0
-	}
-	return n
+	return attach.ClaimIf(sure, n)
 }
 
 func readTraceSum(p *attach.Part) attach.Reading {

@@ -26,10 +26,7 @@ func claimCyclic(lines []paste.Line) int {
 		}
 		return true
 	})
-	if rows == 0 {
-		return 0
-	}
-	return n
+	return attach.ClaimIf(rows > 0, n)
 }
 
 func readCyclic(p *attach.Part) attach.Reading {

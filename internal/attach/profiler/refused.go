@@ -98,10 +98,7 @@ func claimBoot(lines []paste.Line) int {
 		}
 		return true
 	})
-	if sure < 2 {
-		return 0
-	}
-	return n
+	return attach.ClaimIf(sure >= 2, n)
 }
 
 var (
@@ -126,8 +123,5 @@ func claimC2C(lines []paste.Line) int {
 		}
 		return tables && c2cRow.MatchString(text)
 	})
-	if heads < 3 {
-		return 0
-	}
-	return n
+	return attach.ClaimIf(heads >= 3, n)
 }

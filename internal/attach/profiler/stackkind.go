@@ -90,10 +90,7 @@ func claimStacks(lines []paste.Line) int {
 		}
 		return true
 	})
-	if !sure {
-		return 0
-	}
-	return end
+	return attach.ClaimIf(sure, end)
 }
 
 // stackBlock is one stack with its number.

@@ -98,10 +98,7 @@ func claimGDB(lines []paste.Line) int {
 }
 
 func done(n, frames int) int {
-	if frames == 0 {
-		return 0
-	}
-	return n
+	return attach.ClaimIf(frames > 0, n)
 }
 
 // continues reports whether a line goes on with a frame: arguments that were wrapped, its place in

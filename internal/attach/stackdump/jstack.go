@@ -124,10 +124,7 @@ func claimJVM(lines []paste.Line) int {
 // doneJVM refuses a lone exception's frames: a dump has threads' headers, or the first frames cut
 // off before at least one.
 func doneJVM(n, frames, heads int) int {
-	if heads == 0 {
-		return 0
-	}
-	return n
+	return attach.ClaimIf(heads > 0, n)
 }
 
 func readJVM(lines []paste.Line) attach.Reading {

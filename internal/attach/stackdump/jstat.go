@@ -162,10 +162,7 @@ var jvmHeap = &attach.Kind{
 				n = i + 1
 			}
 		}
-		if own == 0 {
-			return 0
-		}
-		return n
+		return attach.ClaimIf(own > 0, n)
 	},
 	Read: func(p *attach.Part) attach.Reading {
 		r := attach.Reading{Title: "JVM heap, what is in it", State: attach.CannotTell, Glance: true}

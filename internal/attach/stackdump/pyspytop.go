@@ -38,10 +38,7 @@ func claimSpyTop(lines []paste.Line) int {
 		}
 		return true
 	})
-	if sure == 0 {
-		return 0
-	}
-	return n
+	return attach.ClaimIf(sure > 0, n)
 }
 
 // What a thread that waits for the interpreter's lock sleeps in, and from which share of one CPU on

@@ -47,10 +47,7 @@ func claimAtop(lines []paste.Line) int {
 		}
 		return tasks && atopTask.MatchString(text)
 	})
-	if sure < 2 {
-		return 0
-	}
-	return n
+	return attach.ClaimIf(sure >= 2, n)
 }
 
 // atopCells are the figures of a line, by name.

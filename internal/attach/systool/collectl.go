@@ -74,10 +74,7 @@ var nfs = &attach.Kind{
 			}
 			return nfsMount.MatchString(text) || nfsHead.MatchString(text) || numeric(fields(nfsShare.ReplaceAllString(text, "")))
 		})
-		if tables == 0 {
-			return 0
-		}
-		return n
+		return attach.ClaimIf(tables > 0, n)
 	},
 	Read: readNFS,
 }

@@ -30,25 +30,30 @@ var (
 	describeItem  = regexp.MustCompile(`^([A-Z][\w ()-]*):\s*(.*)$`)
 )
 
-// claimDescribe takes what stands below the headings of a pod: all lines with a blank in front.
+// claimDescribe claims what stands below the headings of a pod.
 func claimDescribe(lines []paste.Line) int {
+	return claimDescribed(lines, describeSure, describeTop)
+}
+
+// claimDescribed claims what stands below the headings that kubectl describe prints: all lines with
+// a blank in front, and those that inner knows where a chat took the blank away. Two lines at
+// least must be sure.
+func claimDescribed(lines []paste.Line, surely, top *regexp.Regexp, inner ...*regexp.Regexp) int {
 	first := strings.TrimSpace(lines[0].Text)
-	if !describeTop.MatchString(first) && !describeSure.MatchString(first) {
+	if !top.MatchString(first) && !surely.MatchString(first) {
 		return 0
 	}
 	sure := 0
 	n := attach.ClaimWhile(lines, func(_ int, text string) bool {
 		trimmed := strings.TrimSpace(text)
-		if describeSure.MatchString(trimmed) {
+		if surely.MatchString(trimmed) {
 			sure++
 			return true
 		}
-		return text != trimmed && (text[0] == ' ' || text[0] == '\t') || describeTop.MatchString(trimmed) || sure > 0 && describeEvent.MatchString(trimmed)
+		return text != trimmed && (text[0] == ' ' || text[0] == '\t') || top.MatchString(trimmed) ||
+			slices.ContainsFunc(inner, func(re *regexp.Regexp) bool { return re.MatchString(trimmed) }) || sure > 0 && describeEvent.MatchString(trimmed)
 	})
-	if sure < 2 {
-		return 0
-	}
-	return n
+	return attach.ClaimIf(sure >= 2, n)
 }
 
 func readDescribe(p *attach.Part) attach.Reading {
@@ -312,10 +317,7 @@ func claimUnit(lines []paste.Line) int {
 		}
 		return unitStatus.MatchString(text)
 	})
-	if sure < 2 {
-		return 0
-	}
-	return n
+	return attach.ClaimIf(sure >= 2, n)
 }
 
 func readUnit(p *attach.Part) attach.Reading {

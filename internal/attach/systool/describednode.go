@@ -26,26 +26,8 @@ var (
 	nodeUse   = regexp.MustCompile(`^(cpu|memory)\s+(\S+) \((\d+)%\)\s+(\S+) \((\d+)%\)$`)
 )
 
-// claimNode takes what stands below the headings of a node.
-func claimNode(lines []paste.Line) int {
-	first := strings.TrimSpace(lines[0].Text)
-	if !nodeTop.MatchString(first) && !nodeSure.MatchString(first) {
-		return 0
-	}
-	sure := 0
-	n := attach.ClaimWhile(lines, func(_ int, text string) bool {
-		trimmed := strings.TrimSpace(text)
-		if nodeSure.MatchString(trimmed) {
-			sure++
-			return true
-		}
-		return text != trimmed && (text[0] == ' ' || text[0] == '\t') || nodeTop.MatchString(trimmed) || nodeInner.MatchString(trimmed) || sure > 0 && describeEvent.MatchString(trimmed)
-	})
-	if sure < 2 {
-		return 0
-	}
-	return n
-}
+// claimNode claims what stands below the headings of a node.
+func claimNode(lines []paste.Line) int { return claimDescribed(lines, nodeSure, nodeTop, nodeInner) }
 
 func readNode(p *attach.Part) attach.Reading {
 	v := &verdict{}

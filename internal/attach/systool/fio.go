@@ -38,10 +38,7 @@ func claimFio(lines []paste.Line) int {
 		}
 		return fioRow.MatchString(text) || text == "..."
 	})
-	if !sure {
-		return 0
-	}
-	return n
+	return attach.ClaimIf(sure, n)
 }
 
 func readFio(p *attach.Part) attach.Reading {

@@ -66,9 +66,6 @@ func claimForeign(head, row *regexp.Regexp) func([]paste.Line) int {
 			}
 			return false
 		})
-		if rows == 0 {
-			return 0
-		}
-		return n
+		return attach.ClaimIf(rows > 0, n)
 	}
 }

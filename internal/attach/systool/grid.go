@@ -84,10 +84,7 @@ func (g *grid) claim(lines []paste.Line) int {
 		}
 		return headed && g.row(f)
 	})
-	if !headed {
-		return 0
-	}
-	return n
+	return attach.ClaimIf(headed, n)
 }
 
 func (g *grid) readPart(p *attach.Part) attach.Reading {

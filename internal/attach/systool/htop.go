@@ -58,10 +58,7 @@ func claimHtop(lines []paste.Line) int {
 		}
 		return names != nil && !keys && len(f) >= len(names)-1 && topRow(names, f)
 	})
-	if bars == 0 {
-		return 0
-	}
-	return n
+	return attach.ClaimIf(bars > 0, n)
 }
 
 func readHtop(p *attach.Part) attach.Reading {

@@ -37,10 +37,7 @@ func claimIftop(lines []paste.Line) int {
 		}
 		return true
 	})
-	if !sure {
-		return 0
-	}
-	return n
+	return attach.ClaimIf(sure, n)
 }
 
 func readIftop(p *attach.Part) attach.Reading {

@@ -38,10 +38,7 @@ func claimNetstat(lines []paste.Line) int {
 		}
 		return (headed || sure) && len(trimmed) < 160 && netstatCount.MatchString(trimmed)
 	})
-	if !sure {
-		return 0
-	}
-	return n
+	return attach.ClaimIf(sure, n)
 }
 
 // netstatFigures are lines that matter, as netstat words them, and nstat's names.

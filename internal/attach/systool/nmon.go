@@ -31,10 +31,7 @@ func claimNmon(lines []paste.Line) int {
 		}
 		return nmonLine.MatchString(text)
 	})
-	if sure < 2 {
-		return 0
-	}
-	return n
+	return attach.ClaimIf(sure >= 2, n)
 }
 
 // nmonSection is the names of a section's columns, and the samples of each.

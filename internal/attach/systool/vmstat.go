@@ -108,10 +108,7 @@ func claimVmstat(lines []paste.Line) int {
 		}
 		return groups
 	})
-	if told == 0 {
-		return 0
-	}
-	return n
+	return attach.ClaimIf(told > 0, n)
 }
 
 // vmstatRun is the rows of one run of vmstat, the one since boot apart.

@@ -58,10 +58,7 @@ func claimZpool(lines []paste.Line) int {
 		}
 		return true
 	})
-	if rows == 0 {
-		return 0
-	}
-	return n
+	return attach.ClaimIf(rows > 0, n)
 }
 
 // zpoolLong is a wait in ms that is long for a disk that turns.
