@@ -10,16 +10,14 @@ import (
 	"github.com/whystall/whystall/internal/finding"
 )
 
-func abs(v float64) float64 { return math.Abs(v) }
-
 // readDifference reads one profile less another one, as -diff_base and -base print it.
 func (p *profile) readDifference(r *attach.Reading) {
 	unit := func(v float64) string { return fmt.Sprintf("%+.4g", v) }
 	switch {
 	case p.kind == profCPU || p.kind == profMutex || p.kind == profBlock || p.kind == profDelay:
-		unit = func(v float64) string { return sign(v) + finding.Duration(int64(abs(v))) }
+		unit = func(v float64) string { return sign(v) + finding.Duration(int64(math.Abs(v))) }
 	case (p.kind == profHeap || p.kind == profAllocs) && !p.objects:
-		unit = func(v float64) string { return sign(v) + finding.Bytes(int64(abs(v))) }
+		unit = func(v float64) string { return sign(v) + finding.Bytes(int64(math.Abs(v))) }
 	}
 	r.State = attach.CannotTell
 	r.Means = "it is a difference of two profiles: what is negative is less than in the base, and no sum is what a run used"
@@ -28,7 +26,7 @@ func (p *profile) readDifference(r *attach.Reading) {
 	for fn := range p.flat {
 		fns = append(fns, fn)
 	}
-	weight := func(fn string) float64 { return max(abs(p.flat[fn]), abs(p.cum[fn])) }
+	weight := func(fn string) float64 { return max(math.Abs(p.flat[fn]), math.Abs(p.cum[fn])) }
 	slices.SortFunc(fns, func(a, b string) int {
 		if weight(a) != weight(b) {
 			if weight(a) > weight(b) {

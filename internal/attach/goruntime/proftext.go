@@ -3,6 +3,7 @@ package goruntime
 import (
 	"fmt"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -436,10 +437,10 @@ func (t *tables) take(text string) {
 
 // book keeps a function's sums. A session may print the same function several times.
 func (p *profile) book(r row) {
-	if old, has := p.flat[r.fn]; !has || abs(r.flat) > abs(old) {
+	if old, has := p.flat[r.fn]; !has || math.Abs(r.flat) > math.Abs(old) {
 		p.flat[r.fn] = r.flat
 	}
-	if old, has := p.cum[r.fn]; !has || abs(r.cum) > abs(old) {
+	if old, has := p.cum[r.fn]; !has || math.Abs(r.cum) > math.Abs(old) {
 		p.cum[r.fn] = r.cum
 	}
 }

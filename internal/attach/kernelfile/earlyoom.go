@@ -3,7 +3,6 @@ package kernelfile
 import (
 	"cmp"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
@@ -89,11 +88,6 @@ func signalName(n string) string {
 		return "SIGKILL"
 	}
 	return "signal " + n
-}
-
-func float(text string) float64 {
-	v, _ := strconv.ParseFloat(text, 64)
-	return v
 }
 
 func (v *earlyVictim) String() string {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
@@ -87,7 +86,7 @@ func (r *rcuReport) read(text string) {
 		}
 	}
 	if m := rcuJiffies.FindStringSubmatch(text); m != nil {
-		v, _ := strconv.ParseFloat(cmp.Or(m[1], m[2]), 64)
+		v := float(cmp.Or(m[1], m[2]))
 		r.jiffies = max(r.jiffies, v)
 	}
 }
@@ -103,7 +102,7 @@ func (r *rcuReport) add(of string) {
 }
 
 func (r *rcuReport) starved(m []string) {
-	if v, _ := strconv.ParseFloat(m[2], 64); v > r.without {
+	if v := float(m[2]); v > r.without {
 		r.thread, r.without = m[1], v
 	}
 }

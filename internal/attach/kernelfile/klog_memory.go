@@ -25,10 +25,10 @@ func (m *memSums) read(text string) {
 		return // the line of a zone or of a node
 	}
 	if f := sumFree.FindStringSubmatch(text); f != nil {
-		m.free, _ = strconv.ParseFloat(f[1], 64)
+		m.free = float(f[1])
 	}
 	for _, i := range sumItem.FindAllStringSubmatch(text, 8) {
-		v, _ := strconv.ParseFloat(i[2], 64)
+		v := float(i[2])
 		switch {
 		case strings.HasSuffix(i[1], "_anon"):
 			m.anon += v
@@ -77,8 +77,8 @@ func (r *report) watermark(text string) {
 	if m[2] == "DMA" && r.sums.free*pageSize > 64<<20 {
 		return // its few MiB are no matter while other zones have memory
 	}
-	free, _ := strconv.ParseFloat(m[3], 64)
-	least, _ := strconv.ParseFloat(m[4], 64)
+	free := float(m[3])
+	least := float(m[4])
 	if free < least {
 		r.below = append(r.below, fmt.Sprintf("node %s %s: %s free, below its min watermark of %s", cmp.Or(m[1], "0"), m[2], mem(free*1024), mem(least*1024)))
 	}

@@ -3,7 +3,6 @@ package kernelfile
 import (
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
@@ -29,7 +28,7 @@ var (
 // stampOf is when a line was logged, in s of any clock.
 func stampOf(l paste.Line) (s float64, ok bool) {
 	if m := kernelStamp.FindStringSubmatch(l.Text); m != nil {
-		s, _ = strconv.ParseFloat(m[1], 64)
+		s = float(m[1])
 		return s, true
 	}
 	if m := dateStamp.FindStringSubmatch(l.Text); m != nil {
@@ -202,7 +201,7 @@ func (r *report) readNotes(out *attach.Reading) {
 		}
 		figure := plural(n, "such message", "such messages")
 		if m := r.first[o.name]; o.name == slowTimer {
-			ns, _ := strconv.ParseFloat(m[1], 64)
+			ns := float(m[1])
 			figure = "a timer's interrupt took " + dur(ns)
 		}
 		say(out, o.state, o.means, figure)

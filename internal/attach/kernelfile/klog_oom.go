@@ -44,8 +44,8 @@ func (o *oomReport) read(text string) {
 	case strings.HasPrefix(text, "memory: usage"):
 		if m := oomUsage.FindStringSubmatch(text); m != nil {
 			o.seen, o.group = true, true
-			o.usage, _ = strconv.ParseFloat(m[1], 64)
-			o.limit, _ = strconv.ParseFloat(m[2], 64)
+			o.usage = float(m[1])
+			o.limit = float(m[2])
 			o.usage, o.limit = o.usage*1024, o.limit*1024
 		}
 	case strings.HasPrefix(text, "Task in "):
@@ -86,7 +86,7 @@ func (o *oomReport) row(text string) {
 	if at >= len(f) {
 		return
 	}
-	pages, _ := strconv.ParseFloat(f[at], 64)
+	pages := float(f[at])
 	o.seen = true
 	o.tasks++
 	if pages > o.biggest.pages {

@@ -3,6 +3,7 @@ package kernelfile
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 
 	"github.com/whystall/whystall/internal/finding"
@@ -20,6 +21,12 @@ func printed(text string) string {
 		return string(r[:77]) + "..."
 	}
 	return text
+}
+
+// float is the number that a pattern found; 0 where it found none.
+func float(text string) float64 {
+	v, _ := strconv.ParseFloat(text, 64)
+	return v
 }
 
 // mem writes bytes with a binary unit.
