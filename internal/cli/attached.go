@@ -44,7 +44,7 @@ func (in *loaded) answer(found *finding.Result) *report.Attached {
 		out.Causes = append(out.Causes, weighed(v))
 	}
 	for _, u := range a.Unknown {
-		out.Unknown = append(out.Unknown, report.AttachedUnknown{Where: report.Where{File: u.File, First: u.First, Last: u.Last}, Words: u.Sort == attach.SortWords, Is: string(u.Sort), Guess: u.Guess})
+		out.Unknown = append(out.Unknown, report.AttachedUnknown{Where: report.Where{File: u.File, First: u.First, Last: u.Last}, Words: u.Sort == attach.SortWords, Is: string(u.Sort), Beside: u.Sort == attach.SortRest, Guess: u.Guess})
 	}
 	for _, n := range a.Next {
 		out.Next = append(out.Next, report.AttachedNext(n))

@@ -34,7 +34,8 @@ func (p *Pass) claimRunQueue(w account.Work) {
 	if p.board.below(queueFloor, queueAtWork(p.Column())) != "" {
 		return
 	}
-	share, all := ratio(w.NS, on.NS), ratio(w.NS, on.NS)
+	share := ratio(w.NS, on.NS)
+	all := share
 	if gcTooMuch(p.Ledger) {
 		all += gcPart(p.Ledger)
 	}

@@ -61,9 +61,10 @@ type AttachedCause struct {
 // AttachedUnknown is a range that nothing knows.
 type AttachedUnknown struct {
 	Where
-	Words bool   `json:"words"`           // a person wrote it
-	Is    string `json:"is,omitempty"`    // what it is: words, source code, configuration, versions; "": an output
-	Guess string `json:"guess,omitempty"` // the kind that it resembles most
+	Words  bool   `json:"words"`            // a person wrote it
+	Beside bool   `json:"beside,omitempty"` // it is the rest of a part that it stands right beside
+	Is     string `json:"is,omitempty"`     // what it is: words, source code, configuration, versions; "": an output
+	Guess  string `json:"guess,omitempty"`  // the kind that it resembles most
 }
 
 // AttachedNext is a command that would decide.

@@ -202,7 +202,7 @@ func (a *Attached) aside() string {
 	places := map[string][]string{}
 	var sorts []string
 	for _, u := range a.Unknown {
-		if u.Is == "" || (u.Words || u.Is == restOfPart) && len(a.Parts) > 0 {
+		if u.Is == "" || (u.Words || u.Beside) && len(a.Parts) > 0 {
 			continue
 		}
 		if places[u.Is] == nil {
@@ -221,9 +221,6 @@ func (a *Attached) aside() string {
 	}
 	return strings.Join(out, "; ")
 }
-
-// restOfPart is what attach calls lines right beside a part.
-const restOfPart = "the rest of a part"
 
 func (p *page) attachedNext(a *Attached) {
 	for i, n := range a.Next {
