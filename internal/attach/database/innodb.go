@@ -190,7 +190,8 @@ func (s *innoState) deadLine(t string) {
 	}
 }
 
-// status reports whether the part is the whole status, which keeps a deadlock for ever.
+// status reports whether the part is the whole status. InnoDB shows its last deadlock there until
+// the next one, however old it is.
 func (s *innoState) status(p *attach.Part) bool {
 	for _, l := range p.Lines {
 		t := strings.TrimSpace(l.Text)

@@ -95,7 +95,7 @@ func readLockReport(p *attach.Part) attach.Reading {
 		r.Not = "That it happened: it reports an order that can end so."
 	case waited >= tooLong:
 		r.State = attach.Ill
-		r.Means = "A goroutine waits very long for a mutex; what the one does that has it decides."
+		r.Means = "A goroutine waits very long for a mutex: what its holder does meanwhile decides."
 		r.Not = "A deadlock: the tool prints this after a time, and a lock that is held for long looks the same."
 		r.Signs = []attach.Sign{{Cause: "lock-contention", Grade: attach.Found, Sure: finding.Possible, Proof: slices.Clone(r.Figures)}}
 	default:
