@@ -228,7 +228,8 @@ func (m *markdown) onCPU(r *Report) {
 var computing = []account.WorkKind{account.WorkOwn, account.WorkLibrary, account.WorkInterprets, account.WorkMemmove, account.WorkMap, account.WorkInterface}
 
 // computes says in a sentence that what takes the time is the program's own computing, where it
-// does; "" else. It is no stall: nobody has anything to wait for.
+// does; "" else. It is no stall, as nobody has anything to wait for, unless a finding says that
+// others wait for it, as behind an event loop.
 func (r *Report) computes() string {
 	var o *account.OnCPU
 	whole, whose, part := int64(0), "", 1.0
@@ -256,7 +257,33 @@ func (r *Report) computes() string {
 	if len(by) > 0 {
 		s += ": " + strings.Join(by, ", ")
 	}
-	return s + fmt.Sprintf(" (%s). That is no stall.", plural(o.Samples, "sample", "samples"))
+	s += fmt.Sprintf(" (%s).", plural(o.Samples, "sample", "samples"))
+	if r.stalls(int64(part * float64(own.NS))) {
+		return s
+	}
+	return s + " That is no stall."
+}
+
+// stalls reports whether findings claim most of the slow column's time on CPUs, and so much of it
+// that some of its own computing must be in it.
+func (r *Report) stalls(own int64) bool {
+	var on, claimed int64
+	for i := range r.Ledger.Slow.Accounts {
+		if a := &r.Ledger.Slow.Accounts[i]; a.Leaf == account.LeafOnCPU {
+			on += a.NS
+		}
+	}
+	for i := range r.Findings {
+		if r.Findings[i].Scope != finding.Slow {
+			continue
+		}
+		for _, c := range r.Findings[i].Claims {
+			if c.Leaf == string(account.LeafOnCPU) {
+				claimed += c.NS
+			}
+		}
+	}
+	return 2*claimed > on && claimed > on-own
 }
 
 // ownPart is the part of a column's time on CPUs in which its requests computed themselves. In the
