@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -59,18 +60,36 @@ func Behind(ctx context.Context, uptime string) {
 	}
 }
 
-// reclass moves all threads of this process from one class to another, the present one only to the
-// ordinary one.
+// reclass moves all threads of this process from one class to another, the present one and those
+// that run what is Ordinary only to the ordinary one. A thread that starts another passes its class
+// on, so it looks until no thread is left to move.
 func reclass(from, to uint32) {
-	for _, tid := range ownThreads() {
-		if to != unix.SCHED_NORMAL && tid == unix.Gettid() {
-			continue
-		}
-		if is, err := unix.SchedGetAttr(tid, 0); err == nil && is.Policy == from {
-			is.Policy = to
-			unix.SchedSetAttr(tid, is, 0)
+	ordinary.Lock()
+	ordinary.others = to
+	ordinary.Unlock()
+	for moved := true; moved; {
+		moved = false
+		for _, tid := range ownThreads() {
+			if to == unix.SCHED_NORMAL || tid != unix.Gettid() {
+				moved = reclassOne(tid, from, to) || moved
+			}
 		}
 	}
+}
+
+// reclassOne reports whether it gave the thread another class.
+func reclassOne(tid int, from, to uint32) bool {
+	ordinary.Lock()
+	defer ordinary.Unlock()
+	if to != unix.SCHED_NORMAL && ordinary.runs[tid] > 0 {
+		return false
+	}
+	is, err := unix.SchedGetAttr(tid, 0)
+	if err != nil || is.Policy != from {
+		return false
+	}
+	is.Policy = to
+	return unix.SchedSetAttr(tid, is, 0) == nil
 }
 
 // idleSeconds is for how long the machine's CPUs were idle, all of them added up.
@@ -85,14 +104,34 @@ func idleSeconds(f *os.File) float64 {
 	return v
 }
 
+// ordinary counts for each thread the calls of Ordinary that are under way in it. others is the
+// class that all others have by now.
+var ordinary = struct {
+	sync.Mutex
+	runs   map[int]int
+	others uint32
+}{runs: map[int]int{}}
+
 // Ordinary runs f in an ordinary thread: who holds a lock of the target must not run behind others
 // meanwhile.
 func Ordinary(f func()) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if is, err := unix.SchedGetAttr(0, 0); err == nil && is.Policy == unix.SCHED_IDLE {
-		setClass(0, unix.SCHED_NORMAL, 0)
-		defer unix.SchedSetAttr(0, is, 0)
-	}
+	tid := unix.Gettid()
+	ordinary.Lock()
+	ordinary.runs[tid]++
+	is, err := unix.SchedGetAttr(tid, 0)
+	behind := err == nil && is.Policy == unix.SCHED_IDLE && setClass(tid, unix.SCHED_NORMAL, 0)
+	ordinary.Unlock()
+	defer func() {
+		ordinary.Lock()
+		defer ordinary.Unlock()
+		if ordinary.runs[tid]--; ordinary.runs[tid] == 0 {
+			delete(ordinary.runs, tid)
+		}
+		if behind && ordinary.others == unix.SCHED_IDLE {
+			unix.SchedSetAttr(tid, is, 0)
+		}
+	}()
 	f()
 }

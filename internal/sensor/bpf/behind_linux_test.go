@@ -53,6 +53,7 @@ func TestBehind(t *testing.T) {
 	onThread(func() {
 		setClass(0, unix.SCHED_IDLE, 0)
 		Ordinary(func() {
+			onThread(func() { reclass(unix.SCHED_NORMAL, unix.SCHED_IDLE) })
 			if is, err := unix.SchedGetAttr(0, 0); err != nil || is.Policy != unix.SCHED_NORMAL {
 				t.Errorf("not ordinary: %+v, %v", is, err)
 			}
