@@ -30,6 +30,9 @@ func (im *image) waits(linked uint64, stack []uint64) bool {
 	if im.machine != machineAMD64 {
 		return false
 	}
+	if pauses(im.codeAt, linked) {
+		return true
+	}
 	waits, left := waitsAt(im.codeAt, linked, nil)
 	if waits || !left {
 		return waits

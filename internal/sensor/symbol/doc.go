@@ -4,8 +4,10 @@
 // blamed for it. Any other address is given as module+offset.
 //
 // It reads the target's memory map, the files mapped there, and Go's own function table, which
-// stripped binaries keep. It never stops the target and never reads smaps. It reads maps again only
-// when an address shows up that no known mapping has, at most once a second.
+// stripped binaries keep. Of code that is in no file it reads instructions from the process' memory
+// (generated.go), and of its memory nothing else. It never stops the target and never reads smaps.
+// It reads maps again only when an address shows up that no known mapping has, at most once a
+// second.
 //
 // The files are the target's and may be hostile: what is read of them, and kept, is bounded, and
 // each count has its limit beside it. A file that cannot be read names nothing. The package refuses
@@ -23,8 +25,10 @@
 //	cfi.go      call frame information: where a function's caller is
 //	unwind.go   walks a copied stack by it
 //	loops.go    whether an instruction is in a loop that does nothing but wait
+//	pauses.go   whether it is PAUSE, which is for nothing but waiting
 //	ways.go     whether a way through code can be walked again and again
 //	calls.go    who calls a function that is a part of such a loop
+//	generated.go the same of code that a runtime made, which is in the process' memory only
 //	binary.go   what program it is; where Go's scheduler keeps its notes (sched.go has the offsets)
 //	kernel.go   the kernel's functions, from /proc/kallsyms
 //

@@ -21,8 +21,9 @@ import (
 //     waits. Without it the loop may do something a number of times.
 //
 // A way out of the sampled function goes on at its caller, if the stack shows one (calls.go). Calls
-// through pointers and of other files are not followed, nor is code that a runtime generated. Only
-// the instructions of amd64 are read.
+// through pointers and of other files are not followed. But a sample at PAUSE needs no loop: the
+// instruction is for nothing but waiting, whoever called it. Only the instructions of amd64 are
+// read.
 
 const (
 	loopSteps = 48  // instructions of a round
@@ -370,23 +371,4 @@ func (r *round) set(a x86asm.Arg, h holds) {
 		return
 	}
 	r.regs[n] = h
-}
-
-// family is the number of the whole register of which r is all or a part; -1 for other registers.
-func family(r x86asm.Reg) int {
-	switch {
-	case r >= x86asm.RAX && r <= x86asm.R15:
-		return int(r - x86asm.RAX)
-	case r >= x86asm.EAX && r <= x86asm.R15L:
-		return int(r - x86asm.EAX)
-	case r >= x86asm.AX && r <= x86asm.R15W:
-		return int(r - x86asm.AX)
-	case r >= x86asm.AL && r <= x86asm.BL:
-		return int(r - x86asm.AL)
-	case r >= x86asm.AH && r <= x86asm.BH:
-		return int(r - x86asm.AH)
-	case r >= x86asm.SPB && r <= x86asm.R15B:
-		return int(r-x86asm.SPB) + 4
-	}
-	return -1
 }

@@ -118,6 +118,54 @@ func TestWaits(t *testing.T) {
 	}
 }
 
+// A function that only pauses is called through a pointer, so that its loop is not known.
+func TestPauses(t *testing.T) {
+	// push rbp; mov rbp,rsp; PAUSE; pop rbp; ret. Then: mov eax,0x90f3; add; ret.
+	code, err := hex.DecodeString("554889e5f3905dc3b8f390000001c8c3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	im := &image{r: bytes.NewReader(code), size: int64(len(code)), machine: machineAMD64,
+		segments: []segment{{kind: segLoad, flags: segExec, vaddr: codeBase, in: uint64(len(code)), mem: uint64(len(code))}}}
+	for at, want := range map[int]bool{0: false, 4: true, 6: true, 7: false, 8: false, 13: false, 15: false} {
+		if got := im.waits(codeBase+uint64(at), nil); got != want {
+			t.Errorf("at %d: %t, want %t", at, got, want)
+		}
+	}
+}
+
+// The end of an instruction and a NOP, which pads a loop, have the bytes of PAUSE.
+func TestPausesNot(t *testing.T) {
+	for _, c := range []struct {
+		name, code string
+		want       bool
+	}{
+		// mov rax,[rdi+8]; xor ecx,ecx; mov edx,0x10; add ebx,esi; NOP; here add rax,[rdi]...
+		{"add and a NOP", "488b470831c9ba10000000" + "01f3" + "90" + "480307", false},
+		// test rsi,rsi; jle; lea rcx,[rdi+rsi*8]; xor eax,eax; and ebx,esi; NOP; here...
+		{"and and a NOP", "4885f67e12488d0cf731c0" + "21f3" + "90" + "480307", false},
+		// mov rax,[rdi+8]; xor ecx,ecx; mov edx,0x10; test eax,eax; PAUSE; here mov eax,[rdi]
+		{"PAUSE", "488b470831c9ba1000000085c0" + "f390" + "8b07", true},
+		// cmp eax,edx; je; nop dword [rax]; PAUSE; here jmp
+		{"PAUSE after padding", "4889c839d07410" + "0f1f00" + "f390" + "ebf9", true},
+	} {
+		code, err := hex.DecodeString(c.code)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := strings.Index(string(code), "\xf3\x90") + 2
+		read := func(addr uint64, b []byte) int {
+			if addr < codeBase || addr-codeBase >= uint64(len(code)) {
+				return 0
+			}
+			return copy(b, code[addr-codeBase:])
+		}
+		if got := pauses(read, codeBase+uint64(at)); got != c.want {
+			t.Errorf("%s: %t, want %t", c.name, got, c.want)
+		}
+	}
+}
+
 func FuzzWaits(f *testing.F) {
 	for _, c := range loopCases {
 		code, _ := hex.DecodeString(strings.ReplaceAll(c.code, " ", ""))

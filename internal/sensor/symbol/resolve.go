@@ -36,6 +36,9 @@ func (m *module) close() {
 	*m = module{path: m.path, exe: m.exe, ready: true, named: true}
 }
 
+// anonymous is the module of code that a runtime made.
+const anonymous = "[anon]"
+
 // resolve names one address of a mapping. It returns at least one frame, the outermost last.
 func (t *Table) resolve(m *mapping, addr uint64) []Frame {
 	off := addr - m.start + m.offset
@@ -49,7 +52,7 @@ func (t *Table) resolve(m *mapping, addr uint64) []Frame {
 	case mod == nil:
 		// Code that a runtime generated, whatever it calls its memory.
 		if fr.Module == "" || strings.HasPrefix(fr.Module, "[anon") || fr.Module == "[heap]" || fr.Module == "[stack]" {
-			fr.Module = "[anon]"
+			fr.Module = anonymous
 		}
 		fr.Offset = addr - m.start
 		return []Frame{fr}

@@ -35,6 +35,8 @@ type Table struct {
 	open   int
 	tabled int
 	kernel *module // the vdso
+
+	generated generated
 }
 
 // space is what is mapped between two execs of the process.
@@ -73,6 +75,7 @@ func (t *Table) Close() error {
 		m.close()
 	}
 	t.files, t.open = map[fileKey]*module{}, 0
+	t.generated.close()
 	return nil
 }
 
@@ -81,6 +84,8 @@ func (t *Table) Exec(at int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.prev, t.execAt = t.cur, at
+	t.generated.close()
+	t.generated = generated{}
 	t.cur = &space{cache: map[uint64][]Frame{}}
 	t.readMaps(t.cur) // what cannot be read names nothing
 }
@@ -143,8 +148,13 @@ func (t *Table) marks(s *space, pcs []uint64, frames []Frame) {
 	if len(pcs) > 1 {
 		key[1] = pcs[1]
 	}
+	m := s.mapped(pcs[0])
+	if frames[0].Module == anonymous {
+		frames[0].Waits = s == t.cur && t.generated.waits(t, pcs[0])
+		return
+	}
 	waits, known := s.loops[key]
-	if m := s.mapped(pcs[0]); !known && m != nil && m.mod != nil && m.mod.im != nil {
+	if !known && m != nil && m.mod != nil && m.mod.im != nil {
 		linked, ok := m.mod.im.address(pcs[0] - m.start + m.offset)
 		waits = ok && m.mod.im.waits(linked, s.linked(m, pcs[1:]))
 		if s.loops == nil || len(s.loops) >= maxCached {

@@ -166,6 +166,25 @@ func register(a x86asm.Arg) int {
 	return -1
 }
 
+// family is the number of the whole register of which r is all or a part; -1 for other registers.
+func family(r x86asm.Reg) int {
+	switch {
+	case r >= x86asm.RAX && r <= x86asm.R15:
+		return int(r - x86asm.RAX)
+	case r >= x86asm.EAX && r <= x86asm.R15L:
+		return int(r - x86asm.EAX)
+	case r >= x86asm.AX && r <= x86asm.R15W:
+		return int(r - x86asm.AX)
+	case r >= x86asm.AL && r <= x86asm.BL:
+		return int(r - x86asm.AL)
+	case r >= x86asm.AH && r <= x86asm.BH:
+		return int(r - x86asm.AH)
+	case r >= x86asm.SPB && r <= x86asm.R15B:
+		return int(r-x86asm.SPB) + 4
+	}
+	return -1
+}
+
 // width is how many bits of a register an operand has; negative for the second byte.
 func width(r x86asm.Reg) int {
 	switch {
