@@ -15,7 +15,9 @@
 //   - stw.go, collector.go: stop-the-worlds; the collector's marks, sweeps, assists and heap;
 //   - turns.go: the latest ends of waits, for waits that are queues;
 //   - timeline.go: all of these together, the goroutines that are there now, and the clock;
-//   - goroutine.go: a goroutine goes from one state to another;
+//   - goroutine.go: a goroutine goes from one state to another; wake.go: who made it, or ended its
+//     wait;
+//   - naps.go: short sleeps between two looks for something;
 //   - quick.go: the same for the changes that nearly all events are;
 //   - ranges.go: assists, sweeps and stop-the-worlds on goroutines;
 //   - apply.go: takes an event, or a record that stands for one;

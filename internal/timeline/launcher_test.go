@@ -39,3 +39,29 @@ func TestLaunchers(t *testing.T) {
 		}
 	}
 }
+
+// Go 1.17 to 1.20 begin a call with arguments in a wrapper that no stack shows. A stack that was
+// cut does not show the entry function either.
+func TestWrappers(t *testing.T) {
+	deep := "time.Sleep" + strings.Repeat("<main.fib", wholeFrames) + "<runtime.goexit"
+	for _, tc := range []struct{ version, at, want string }{
+		{"19", "time.Sleep<main.serve<runtime.goexit", "main.serve"},
+		{"19", deep, "main.wrapper"},
+		{"26", "time.Sleep<main.serve<runtime.goexit", "main.wrapper"}, // there a stack shows it
+	} {
+		src := twin.Must("version " + tc.version + "\ngoroutine A main.main\n\t0 running on 0\n\t90 end\ngoroutine G main.wrapper\n\t1 created by A at main.main\n\t2 running on 1\n\t20 waiting sleep at " + tc.at + "\n\t30 runnable by P\n\t31 running\n\t40 end\n")
+		tl := New(src, Options{})
+		got := map[string]bool{}
+		for b := range src.Blocks() {
+			for i := range b {
+				tl.Apply(&b[i])
+			}
+		}
+		for _, o := range tl.RunningBy() {
+			got[tl.Func(FuncID(o.Holder))] = true
+		}
+		if !got[tc.want] {
+			t.Errorf("version %s at %.40s: ran %v, want %s among them", tc.version, tc.at, got, tc.want)
+		}
+	}
+}

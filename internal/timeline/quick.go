@@ -74,6 +74,7 @@ func (t *Timeline) quickBorn(r *exectrace.Record, id, maker exectrace.GoID, now 
 	if r.Stack != 0 {
 		t.idents[g.Ident].Entry = info.Entry
 		g.occupant = uint32(info.Entry)
+		g.wrapped = t.old && info.alone
 	}
 	t.Pin(o) // newIdent may have forgotten the oldest segments
 	s := t.next(g, now, Runnable.bits()|WhyNewborn.bits()|EnderGoroutine.bits())
@@ -204,6 +205,7 @@ func (t *Timeline) quickWake(g *G, waker uint32, proc int32, stack exectrace.Sta
 	wait := t.at(g.Cur)
 	wait.w |= ender.bits()
 	wait.Ender, wait.EnderSeg = ident, uint32(seg)
+	t.woke(g, w, g.start, now, g.stack)
 	if w == WaitLock {
 		t.Woken = Woken{
 			Lock: true, Waiter: g.Ident, Begin: g.start, End: now, Stack: exectrace.StackID(g.stack),

@@ -18,7 +18,12 @@ type Stack struct {
 	Site     FuncID           // innermost function that is no plumbing
 	LockSite FuncID           // first above sync and wrappers of locks
 	Entry    FuncID           // outermost: the goroutine's entry function, unless the stack was cut
+	cut      bool             // it may have been
+	alone    bool             // it is one function: perhaps a goroutine's start, and no stack of its own
 }
+
+// wholeFrames is fewer frames than the least number at which Go cuts a stack.
+const wholeFrames = 100
 
 // Stacks says what the stacks of one source mean. Each is worked out once and kept by its id.
 type Stacks struct {
@@ -78,6 +83,7 @@ func (s *Stacks) learn(id exectrace.StackID) *Stack {
 	info := &s.infos[id]
 	*info = Stack{known: true, kind: frameNone}
 	s.frames = s.src.Frames(s.frames[:0], id)
+	info.cut, info.alone = len(s.frames) >= wholeFrames, len(s.frames) == 1
 	first := true
 	channel := false
 	for i := range s.frames {

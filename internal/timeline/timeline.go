@@ -36,6 +36,10 @@ type G struct {
 	epoch       uint32 // gaps that it knows of
 	occupant    uint32 // when on a P: its entry function or kind of GC worker
 	goid        exectrace.GoID
+	// wrapped: it is named after the function that it was begun with. Go 1.17 to 1.20 wrap a call
+	// with arguments in a function that stacks do not show, so its own first stack says better.
+	wrapped bool
+	nap     uint32 // the stack of the short sleep that was its last wait; 0: it was none
 }
 
 func (g *G) state() State { return stateOf(g.meta) }
@@ -109,6 +113,7 @@ type Timeline struct {
 	// Calls are reads and writes of sockets. They do not block: in a long one the thread lost its
 	// CPU.
 	Calls Moments
+	Naps  Naps
 }
 
 // New makes a Timeline for the events of src.
