@@ -30,6 +30,7 @@ func (p *pass) tables(r *account.Result, slow *books.Column) {
 	q := p.tl.Silence
 	r.Silences = account.Silences{N: q.N, NS: q.NS, FewNS: q.FewNS, Max: q.Max, SlowNS: slow.Silence}
 	r.Sockets, r.Wakes = account.Moments(p.tl.Calls), account.Moments(p.tl.Wakes())
+	p.naps(r)
 	for _, g := range p.src.Gaps() {
 		r.Gaps = append(r.Gaps, account.Gap{Begin: int64(g.Begin), End: int64(g.End), Reason: g.Reason})
 	}
@@ -123,6 +124,20 @@ func (p *pass) gc(r *account.Result) {
 			r.GC.IdleNS += o.NS
 		}
 	}
+}
+
+// mostNaps is how many places are listed at which goroutines sleep for a moment.
+const mostNaps = 5
+
+func (p *pass) naps(r *account.Result) {
+	n := &p.tl.Naps
+	by := map[uint32]*books.Amount{}
+	for stack, s := range n.Sites {
+		by[uint32(stack)] = &books.Amount{NS: s.NS, N: s.N}
+	}
+	sites := books.SitesBy(by, p.Place)
+	slices.SortStableFunc(sites, func(a, b account.Site) int { return cmp.Compare(b.N, a.N) })
+	r.Naps = account.Naps{N: n.N, Wakes: n.Wakes, Sites: sites[:min(len(sites), mostNaps)]}
 }
 
 // lockTable adds up the locks that slow requests waited for, by class, and of the others those most

@@ -58,12 +58,13 @@ func (e *entry) forget() {
 // site is a place where goroutines of one unknown entry function wait, and who ended those waits.
 type site struct {
 	entry   uint32
-	depth   int32  // frames from its innermost program frame to the root
-	frame   string // that frame's function
-	local   uint8  // its number among the entry's sites, as far as there are bits
-	blocks  uint32 // waits, and reads that did not have to wait
-	returns uint32 // of blocks: by members that had waited here before
-	members uint64 // who waited here: a bit each of 64 hashes
+	depth   int32   // frames from its innermost program frame to the root
+	frame   string  // that frame's function
+	path    []place // the outermost frames, from the entry function on
+	local   uint8   // its number among the entry's sites, as far as there are bits
+	blocks  uint32  // waits, and reads that did not have to wait
+	returns uint32  // of blocks: by members that had waited here before
+	members uint64  // who waited here: a bit each of 64 hashes
 
 	// How many of the waits were ended
 	net     uint32 // from the network
@@ -71,6 +72,30 @@ type site struct {
 	other   uint32 // by a goroutine of another entry function
 	replies uint32 // of other: by a goroutine that the waiter itself had woken: an answer
 	unfit   uint32 // by its own kind or the runtime, or are waits that cannot be idle
+}
+
+// place is a line of a function.
+type place struct {
+	fn   string
+	line int
+}
+
+// mostPlaces bounds a path.
+const mostPlaces = 12
+
+// before reports whether s stands in the program's text before o: where their paths part, in one
+// function, it is called from an earlier line.
+func (s *site) before(o *site) (earlier, known bool) {
+	for i := range min(len(s.path), len(o.path)) {
+		a, b := s.path[i], o.path[i]
+		switch {
+		case a.fn != b.fn:
+			return false, false
+		case a.line != b.line:
+			return a.line < b.line, true
+		}
+	}
+	return false, false
 }
 
 // tier orders unknown groups by how likely they are what a user calls a request.

@@ -435,3 +435,28 @@ func FuzzEvent(f *testing.F) {
 		shown(fd)
 	})
 }
+
+// Of two places that read from the network the earlier of the loop is the wait for work, however
+// much oftener the other waits; where one calls it from another function, depth decides.
+func TestReadsFirst(t *testing.T) {
+	net := func(blocks uint32, path ...place) *site {
+		return &site{depth: int32(len(path)), path: path, blocks: blocks, net: blocks}
+	}
+	client, store := net(5, place{"main.serve", 58}), net(50, place{"main.serve", 68})
+	deep := net(5, place{"main.serve", 58}, place{"main.read", 7})
+	other := net(50, place{"main.start", 3})
+	for _, c := range []struct {
+		what string
+		a, b *site
+		want bool
+	}{
+		{"the client's line stands first", client, store, true},
+		{"the store's stands later", store, client, false},
+		{"in a function of its own", deep, store, true},
+		{"no common function: the shallower", other, deep, true},
+	} {
+		if got := new(entry).prefers(c.a, c.b); got != c.want {
+			t.Errorf("%s: got %v", c.what, got)
+		}
+	}
+}

@@ -11,7 +11,9 @@ const busyLeast = 16
 // decide picks the idle wait of an unknown group:
 //  1. A place qualifies if nearly every member waits there, members return to it, and most of its
 //     waits are ended from outside the group. A reply to the waiter's own question does not count.
-//  2. Of those the shallowest is it; at one depth network goes before channel before timer.
+//  2. Of two that read from the network, the one is it that stands first in the loop: a request is
+//     read before others are asked on its behalf. Else the shallowest is it; at one depth network
+//     goes before channel before timer.
 //  3. Members must have returned to it at least returns times. If a better place has not had so
 //     many yet, nothing is decided.
 //  4. Where nothing qualifies, or only a sleep, the group may be one that never waits for work.
@@ -26,9 +28,8 @@ func (p *program) decide(id uint32, returns uint32) {
 		good, all := s.net+s.timer+s.other-min(s.other, s.replies), s.net+s.timer+s.other+s.unfit
 		switch {
 		case s.tier() == tierTimer && p.shallower(e, s): // sleeps in the middle of its work
-		case s.returns == 0, s.returns*3 < s.blocks, good == 0, good*2 < all,
-			bits.OnesCount64(s.members)*10 < bits.OnesCount64(e.members)*9:
-		case s.returns < returns:
+		case s.returns == 0, s.returns*3 < s.blocks, good == 0, good*2 < all, s.share(e) < 0.5, s.share(e) < 0.9 && !p.learning:
+		case s.returns < returns, s.share(e) < 0.9: // most members may come yet
 			if soon == 0 || e.prefers(s, &p.sites[soon]) {
 				soon = sid
 			}
@@ -47,6 +48,11 @@ func (p *program) decide(id uint32, returns uint32) {
 	if best != 0 && (soon == 0 || e.prefers(&p.sites[best], &p.sites[soon])) {
 		e.idleSite = best
 	}
+}
+
+// share is that of e's members that waited at s.
+func (s *site) share(e *entry) float64 {
+	return float64(bits.OnesCount64(s.members)) / float64(max(bits.OnesCount64(e.members), 1))
 }
 
 // neverWaits reports whether the members of e never wait for work, but sleep between their answers,
@@ -93,6 +99,11 @@ func (e *entry) prefers(a, b *site) bool {
 	// A goroutine that was created with a connection waits for that, however deep its reader lies.
 	if e.accepted && (a.tier() == tierNet) != (b.tier() == tierNet) {
 		return a.tier() == tierNet
+	}
+	if a.tier() == tierNet && b.tier() == tierNet {
+		if earlier, known := a.before(b); known {
+			return earlier
+		}
 	}
 	if a.depth != b.depth {
 		return a.depth < b.depth

@@ -384,9 +384,19 @@ func (p *program) siteOf(frames []exectrace.Frame, entry uint32) uint32 {
 	}
 	id := uint32(len(p.sites))
 	p.siteIDs[key] = id
-	p.sites = append(p.sites, site{entry: entry, local: uint8(len(p.entries[entry].sites)), depth: int32(len(frames) - top), frame: frames[top].Func})
+	p.sites = append(p.sites, site{entry: entry, local: uint8(len(p.entries[entry].sites)), depth: int32(len(frames) - top), frame: frames[top].Func,
+		path: pathOf(frames[top:])})
 	p.entries[entry].sites = append(p.entries[entry].sites, id)
 	return id
+}
+
+// pathOf is the way from the entry function to a place.
+func pathOf(frames []exectrace.Frame) []place {
+	path := make([]place, 0, min(len(frames), mostPlaces))
+	for i := len(frames) - 1; i >= 0 && len(path) < mostPlaces; i-- {
+		path = append(path, place{frames[i].Func, frames[i].Line})
+	}
+	return path
 }
 
 // callOf is the call of frames' entry function; 0 if that is the innermost of the program.

@@ -37,8 +37,9 @@ import (
 // mostVisits bounds the stretches that are looked at for one unit.
 const mostVisits = 1 << 16
 
-// mostHops bounds the waits that are followed in a row.
-const mostHops = 7
+// mostHops bounds the waits that are followed in a row. Threads that wait for a lock or a permit in
+// a line, and sleep until the one before them is done, make a row as long as that line.
+const mostHops = 64
 
 // Walk explains threads one after the other. It keeps what it learns of stacks and locks.
 type Walk struct {
