@@ -70,6 +70,10 @@ const (
 	FaultFiles  = "file pages"
 )
 
+// MadeCode is the name of an interpreter's work in machine code that it made: it is the program's
+// own.
+const MadeCode = "code made at run time"
+
 // SpinLoop is the name of spinning in code of the program which looks at memory until another
 // thread changes it. Its Sites are the functions.
 const SpinLoop = "a loop of its own"

@@ -20,6 +20,7 @@ type Result struct {
 	Silences Silences
 	Sockets  Moments // reads and writes of sockets of all goroutines, which never block their thread
 	Wakes    Moments // stretches in which work waited beside an idle P
+	Naps     Naps
 	Gaps     []Gap
 	Reader   Reader
 	Lacks    []Lack // what this trace's format does not record
@@ -327,6 +328,14 @@ type Silences struct {
 type Moments struct {
 	N, NS        int64
 	Long, LongNS int64 // of them those of 2 ms or more
+}
+
+// Naps are short sleeps of goroutines between two looks for something. Each follows one
+// at the same place, and the goroutine waited for nothing else between.
+type Naps struct {
+	N     int64
+	Wakes int64  // ends of waits of all goroutines, these among them
+	Sites []Site // who sleeps, by number, at most 5
 }
 
 // Lack is what a trace's format does not record.

@@ -47,7 +47,8 @@ type Explains struct {
 	NS    int64 `json:"ns,omitempty"`     // of the time of slow requests, or of usual ones: of the scope's column
 	CPUNS int64 `json:"cpu_ns,omitempty"` // of the capacity ledger
 	Bytes int64 `json:"bytes,omitempty"`  // of the memory ledger
-	// WaitedNS is of the time in which goroutines had work or waited, where no request's is meant.
+	// WaitedNS is of the time in which goroutines or threads had work or waited, where no request's
+	// is meant.
 	WaitedNS int64 `json:"waited_ns,omitempty"`
 }
 
@@ -66,7 +67,7 @@ type Finding struct {
 	Explains   Explains   `json:"explains"`
 	Share      float64    `json:"share"` // of that ledger's total, 0..1
 	// BeyondUsual, of the scope slow, is the share that usual requests do not lose as well.
-	// Findings are ranked by it.
+	// Findings are ranked by it, unless one likely follows from another.
 	BeyondUsual float64    `json:"beyond_usual,omitempty"`
 	BecauseOf   string     `json:"because_of"` // the cause it is a mechanism of; "" for a root
 	Summary     string     `json:"summary" prose:"yes"`

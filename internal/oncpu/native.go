@@ -31,7 +31,7 @@ func nativeProgram(frames []kernel.Frame, made interpreters) program {
 		p.kind = account.WorkInterprets
 		switch {
 		case in.Func == "" && anonymous(in.Module):
-			p.name = "code made at run time"
+			p.name = account.MadeCode
 		case in.Func == "":
 			p.name = unnamed(in.Module)
 		}
