@@ -96,7 +96,7 @@ func lookContention(p *Pass) {
 		p.Clear("others took %s of the CPUs while its threads were queued; %s", percent(othersOf(r)), queuedText(k))
 		return
 	}
-	p.claimTerm(termOthers, r.CPUs.OthersNS, ratio(others, o.wanted))
+	p.claimTerm(termOthers, r.CPUs.OthersNS, ratio(others, workTime(k)))
 }
 
 func claimContention(p *Pass) {

@@ -28,10 +28,10 @@ Evidence
   Stretches of the target's threads in direct reclaim, of the host or of a memory cgroup, and in
   compaction, with the order and flags asked for and the call that wanted the memory. Where
   these are enough for a finding, also waits for CPUs that kswapd and kcompactd have. Where
-  samples show 10 % of the CPU time in reclaim, the part of Go's queue for Ps that this
-  explains. Beside them allocstall and compact_stall of /proc/vmstat, free memory against the
-  zones' watermarks, blocks of high order in buddyinfo, page cache; of a cgroup its limit, its
-  page cache and how often the limit was hit.
+  samples show 10 % of the CPU time in reclaim, the part of Go's queue for Ps that this explains;
+  and from a quarter of it on, that by itself. Beside them allocstall and compact_stall of
+  /proc/vmstat, free memory against the zones' watermarks, blocks of high order in buddyinfo, page
+  cache; of a cgroup its limit, its page cache and how often the limit was hit.
 
 Not to be taken for
   Reclaim by others: the host's counters move, but no thread of the target was in it. Memory that
@@ -88,6 +88,9 @@ func lookReclaim(p *Pass) {
 		}
 		return
 	}
+	if reclaimsByWork(p) {
+		return
+	}
 	// Threads in reclaim run, or wait for pages to be written: both are terms of the ledger.
 	if r.CPUs == nil || p.lost(ns) < reclaimShare {
 		p.boundWaits(ns)
@@ -101,6 +104,24 @@ func lookReclaim(p *Pass) {
 	if !p.onlyShares(ns) {
 		p.capProcess()
 	}
+}
+
+// reclaimsByWork claims the CPU time of reclaim by samples, and reports whether that is enough. Of
+// the time in which threads had work it may be a small part, where most of that is queues for CPUs.
+func reclaimsByWork(p *Pass) bool {
+	on := p.samples()
+	if p.blindWork() != "" {
+		return false
+	}
+	w := on.Of(account.WorkReclaim)
+	if ratio(w.NS, on.NS) < processShare || ratio(w.Low, on.NS) < processLow {
+		p.unclaimed(w)
+		return false
+	}
+	p.claimWork(w)
+	p.SetFloor(Floor{Share: processShare})
+	p.capProcess()
+	return true
 }
 
 // heldByReclaim is the least part of the waits for mmap_lock that must pass while other threads

@@ -68,12 +68,12 @@ func lookDisk(p *Pass) {
 	}
 	// A thread that only writes a log waits for the disk all day and keeps nobody waiting. Without
 	// requests that is a reason to look, and no more.
-	if r.CPUs == nil || ratio(k.Disk.NS, wall(k)) < 0.5 {
+	if ratio(k.Disk.NS, wall(k)) < 0.5 {
 		p.boundWaits(k.Disk.NS)
 		p.Clear("%s", text)
 		return
 	}
-	p.claimTerm(termUnused, min(k.Disk.NS, r.CPUs.UnusedNS), ratio(k.Disk.NS, wall(k)))
+	p.claimWait(k.Disk.NS)
 	p.Doubt("no request is visible: it is not known whether anybody waited for these threads")
 }
 
@@ -93,6 +93,7 @@ func tellDisk(p *Pass, f *finding.Finding) {
 		}
 	})
 	if len(p.pools) > 0 {
+		f.Title = "Threads wait for the disk"
 		f.Summary = fmt.Sprintf("threads of the process wait %s for the disk%s", finding.Duration(k.Disk.NS), at)
 		p.measured = p.pooled()
 	} else {

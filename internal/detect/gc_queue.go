@@ -74,6 +74,7 @@ Sources
 		f.Summary = fmt.Sprintf("%s queue %s (%s of their time) inside the garbage collector, mostly %s; no pause figure shows it", p.who(), p.per(p.NS()), p.share(p.NS()), what)
 		tellGC(p)
 		if q := plainQueue(p); q >= 2*p.NS() && p.root == nil {
+			p.follows = true
 			p.Doubt("requests wait %s each for a P, at least twice as long; the goroutines that GC waits for are likely to wait for one too", p.per(q))
 		}
 		switch {

@@ -39,9 +39,10 @@ Not to be taken for
   stop it only for moments; what they cost then is CPU.
 
 Remedy
-  Collections, which most safepoints are for: allocate less, give the heap more room (-Xmx), or
-  take a collector that runs beside the program (-XX:+UseZGC, -XX:+UseShenandoahGC, or G1 with
-  -XX:MaxGCPauseMillis) instead of Serial or Parallel. Where System.gc() is called:
+  Collections, which most safepoints are for: allocate less, or take a collector that runs beside
+  the program (-XX:+UseZGC, -XX:+UseShenandoahGC, or G1 with -XX:MaxGCPauseMillis) instead of Serial
+  or Parallel. Where the heap is still nearly full after a collection, give it more room (-Xmx).
+  Where System.gc() is called:
   -XX:+DisableExplicitGC. Long ways to a safepoint: java -Xlog:safepoint shows "Reaching
   safepoint"; -XX:+SafepointTimeout -XX:SafepointTimeoutDelay=100 names the thread. Shorten its
   counted loop, use a long as the loop variable, or keep -XX:+UseCountedLoopSafepoints (with G1,
@@ -110,6 +111,6 @@ func tellSafepoint(p *Pass, f *finding.Finding) {
 	if late {
 		f.Remedy = append(f.Remedy, "find the thread that does not reach them: -Xlog:safepoint, and -XX:+SafepointTimeout -XX:SafepointTimeoutDelay=100, which names it; shorten its counted loop or large copy, or set -XX:+UseCountedLoopSafepoints")
 	}
-	f.Remedy = append(f.Remedy, "see what the safepoints are for: -Xlog:safepoint,gc; for collections: allocate less, give the heap more room, or a collector that runs beside the program (-XX:+UseZGC, -XX:+UseG1GC -XX:MaxGCPauseMillis=50)")
+	f.Remedy = append(f.Remedy, "see what the safepoints are for: -Xlog:safepoint,gc; for collections: allocate less, give a heap more room that is still nearly full after one, or take a collector that runs beside the program (-XX:+UseZGC, -XX:+UseG1GC -XX:MaxGCPauseMillis=50)")
 	f.Verify = p.verify("waiting for safepoints is below " + p.per(p.NS()) + " per request")
 }

@@ -43,7 +43,8 @@ Not to be taken for
   time than the faults. It shows in flushes within calls that return memory, and in as many
   faults. A read() that waits for the disk: disk-wait. Minor faults in passing: every program
   has them, and a few percent of its CPU time in them are no finding. A program that grows:
-  memory which it touches for the first time and keeps has to be faulted in once.
+  memory which it touches for the first time and keeps has to be faulted in once. That is no
+  finding below 25 % of its CPU time.
 
 Remedy
   Minor: keep memory instead of returning it. glibc: M_TRIM_THRESHOLD and M_MMAP_THRESHOLD, or
@@ -92,13 +93,13 @@ func lookFault(p *Pass) {
 		return
 	}
 	ns := k.Major.NS + k.Huge.NS
-	if r.CPUs == nil || ratio(ns, wall(k)) < stallShare {
+	if ratio(ns, wall(k)) < stallShare {
 		p.boundWaits(ns)
 		p.Clear("%s", faultText(p))
 		return
 	}
 	// What reclaim took is direct-reclaim's, which looks later, and is often the root of faults.
-	p.claimTerm(termUnused, min(ns, r.CPUs.UnusedNS-k.Reclaim.NS-k.Memcg.NS-k.Compact.NS), ratio(ns, wall(k)))
+	p.claimWait(ns - min(ns/2, k.Reclaim.NS+k.Memcg.NS+k.Compact.NS))
 	if !p.onlyShares(ns) {
 		p.capProcess()
 	}
@@ -106,11 +107,14 @@ func lookFault(p *Pass) {
 
 // claimFaultStretches claims what threads did in faults by records of each. In slow requests it is
 // what waited for a page, cleared 2 MiB, or slept: that usual ones fault as well says nothing of
-// why these are slow. In usual ones it is all.
+// why these are slow. In usual ones it is all, and where the process renews memory all the time.
 func claimFaultStretches(p *Pass) {
 	left := beyondMinor(p.Ledger.Kernel)
 	waited, all := left, max(left, p.Ledger.Kernel.Faults.NS, 1)
-	if p.Scope() == finding.Usual && !grows(p) {
+	switch {
+	case renews(p):
+		left, waited = p.Column().WallNS, all
+	case p.Scope() == finding.Usual && !grows(p):
 		left = p.Column().WallNS
 	}
 	for i := range p.Column().Accounts {
@@ -138,10 +142,8 @@ func claimMinor(p *Pass) bool {
 		return false
 	}
 	p.queueBehind(renewals(p)...)
-	if of := p.Ledger.Kernel.OnCPU; of != nil {
-		if w := renewed(p, of); ratio(w.Low, of.NS) >= minorLeast {
-			p.claimRunQueue(w)
-		}
+	if renews(p) {
+		p.claimRunQueue(renewed(p, p.Ledger.Kernel.OnCPU))
 	}
 	if p.blindWork() != "" {
 		boundByCount(p)
@@ -173,8 +175,7 @@ func claimMinor(p *Pass) bool {
 // the holder of the lock was in reclaim meanwhile, the waits are direct-reclaim's.
 func claimReturned(p *Pass) {
 	k := p.Ledger.Kernel
-	on := k.OnCPU
-	if p.Scope() == finding.Process || grows(p) || on == nil || ratio(renewed(p, on).Low, on.NS) < minorLeast {
+	if p.Scope() == finding.Process || !renews(p) {
 		return
 	}
 	var mapped int64
@@ -204,10 +205,22 @@ func boundByCount(p *Pass) {
 	p.work.high = min(p.work.of, minorMost*k.FaultsN)
 }
 
-// grows reports whether most of the pages that were faulted in are still there: the memory was
-// touched for the first time, and not returned and touched again. A fault that reads a file maps
-// the pages around it too, up to 16 at once: where these rule, that many more have to stay.
+// grows reports whether the pages that were faulted in stay, and cost too little to matter: memory
+// that is touched for the first time and kept has to be faulted in once. Where faults surely take
+// so much of the CPU time that this is a finding of the process, its requests pay for them all the
+// same. Faults that read files end when all of the file is there.
 func grows(p *Pass) bool {
+	if !stays(p) {
+		return false
+	}
+	k := kernelOf(p)
+	return k.OnCPU == nil || 2*k.Major.NS > k.Faults.NS || ratio(k.OnCPU.Of(account.WorkFault).Low, k.OnCPU.NS) < processShare
+}
+
+// stays reports whether most of the pages that were faulted in are still there, and were not
+// returned and touched again. A fault that reads a file maps the pages around it too, up to 16 at
+// once: where these rule, that many more have to stay.
+func stays(p *Pass) bool {
 	m, k := p.memory(), kernelOf(p)
 	if m == nil || k == nil || k.FaultsN <= 0 {
 		return false
@@ -300,7 +313,7 @@ func tellMinor(p *Pass, f *finding.Finding) {
 	flushes, cleared := flushesOfReturned(p) && all != nil && all.Of(account.WorkTLB).NS > 0, clearing(p, all)
 	switch {
 	case cleared.NS > 0:
-		f.Summary = fmt.Sprintf("%s in page faults, %s, and in clearing what is allocated anew: memory is given back, or dropped, and taken anew", p.costs(), perSecond(k.FaultsN, k))
+		f.Summary = fmt.Sprintf("%s in page faults, %s, and in clearing what is allocated anew", p.costs(), perSecond(k.FaultsN, k))
 	case flushes:
 		f.Summary = fmt.Sprintf("%s in page faults, %s, and in TLB flushes: memory is given back and touched anew", p.costs(), perSecond(k.FaultsN, k))
 	default:
@@ -311,6 +324,9 @@ func tellMinor(p *Pass, f *finding.Finding) {
 	}
 	if s := workSites(faults); len(s) > 0 {
 		f.Summary += ", in " + s[0].Func
+	}
+	if m := p.memory(); stays(p) {
+		f.Summary += fmt.Sprintf("; it stays: memory grows from %s to %s", finding.Bytes(m.Begin), finding.Bytes(m.End))
 	}
 	if ns := p.grantedOf(leaf(account.LeafMmapLock)); ns > 0 {
 		p.Proof("kernel records", "%s of it waits for mmap_lock, which is released by %s", p.share(ns), whoList(letGo(k), 3))

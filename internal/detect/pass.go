@@ -68,6 +68,7 @@ type Pass struct {
 	pools       []poolClaim   // instead of claims, where no request is visible or memory is lost
 	total       int64         // what the pools are a share of
 	bytes       bool          // pools hold bytes
+	waited      bool          // pools hold time in which threads waited, and no CPU's
 	bounds      []finding.Bound
 	asked       bool          // ClaimWork was
 	work        workClaim     // what of all claims rests on samples
@@ -82,6 +83,7 @@ type Pass struct {
 	// symptom lists causes of which this is a symptom if they were found, though they claim of
 	// another ledger; the likeliest first.
 	symptom  []string
+	follows  bool   // a queue at least twice as long is likely to bring it about
 	within   string // the cause which claims the same time for the same reason, if it was found
 	silent   bool   // what was claimed is silent by nature: a silence is no sign of anything else
 	doubt    string `prose:"yes"` // why the finding is possible and no more
@@ -250,6 +252,8 @@ func (p *Pass) words() finding.Finding {
 	switch {
 	case p.convoy != nil: // no request's time, and no CPU's
 		f.Explains.WaitedNS, f.Share = p.pooled(), p.weight
+	case len(p.pools) > 0 && p.waited:
+		f.Explains.WaitedNS, f.Share = p.pooled(), ratio(p.pooled(), p.total)
 	case len(p.pools) > 0 && p.bytes:
 		f.Explains.Bytes, f.Share = p.pooled(), ratio(p.pooled(), p.total)
 	case len(p.pools) > 0:

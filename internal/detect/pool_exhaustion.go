@@ -35,11 +35,13 @@ Evidence
   cause, if those that are waited for wait themselves most of that time.
 
 Not to be taken for
-  A mutex: lock-contention. An interpreter's lock: interpreter-lock. A worker that is slow with
-  this very request: that time is not counted here. Requests that wait for one and the same result,
-  and are woken together. A full machine: with the CPUs taken, more workers serve no faster. What
-  the holders or workers wait for may be a cause of its own (disk-wait, cpu-throttled,
-  syscall-stall), and is the root then.
+  A mutex: lock-contention. But a lock whose waiters sleep one by one, each at a word of its own, as
+  those of java.util.concurrent, is named here: it looks as a pool of one does, and the kernel's
+  records show who woke whom and not how many had it. An interpreter's lock: interpreter-lock. A
+  worker that is slow with this very request: that time is not counted here. Requests that wait for
+  one and the same result, and are woken together. A full machine: with the CPUs taken, more workers
+  serve no faster. What the holders or workers wait for may be a cause of its own (disk-wait,
+  cpu-throttled, syscall-stall), and is the root then.
 
 Remedy
   More workers or permits, where they mostly wait or CPUs are idle. Shorter turns: do under the

@@ -115,7 +115,7 @@ func (r *run) ranked() []finding.Finding {
 	fs := []finding.Finding{}
 	for _, p := range roots {
 		if p.board.scope == finding.Slow && p.finding.Explains.NS > 0 {
-			p.finding.BeyondUsual = max(0, min(p.finding.Share, p.rank()))
+			p.finding.BeyondUsual = max(0, min(p.finding.Share, p.excess()))
 		}
 		fs = append(fs, p.finding)
 		sort.SliceStable(under[p], func(i, j int) bool { return under[p][i].NS() > under[p][j].NS() })
@@ -135,21 +135,34 @@ func (p *Pass) elsewhere(ps []*Pass) {
 			p.Proof(q.column(), "usual requests lose %s to it, %s of their time", q.per(q.NS()), q.share(q.NS()))
 		case len(q.pools) > 0 && q.work.ns > 0:
 			p.Proof("CPU samples", "of all CPU time of the process it takes %s", percent(ratio(q.pooled(), q.total)))
+		case len(q.pools) > 0 && q.waited:
+			p.Proof("kernel records", "its threads lose %s of the time in which they have work to it", percent(ratio(q.pooled(), q.total)))
 		case len(q.pools) > 0 && q.weight > 0:
 			p.Proof("kernel records", "the process loses %s of its time to it", percent(min(1, q.weight)))
 		}
 	}
 }
 
-// rank puts what a cause costs on one scale: the part of a request's time, or of the process'.
-func (p *Pass) rank() float64 {
+// excess puts what a cause costs on one scale: the part of a request's time, or of the process'.
+func (p *Pass) excess() float64 {
 	whole := int64(1e12) // poolScore's, without requests
 	if p.Ledger != nil && p.Ledger.Slow.WallNS > 0 {
 		whole = p.Ledger.Slow.WallNS
 	}
-	rank := ratio(p.score(), whole)
+	return ratio(p.score(), whole)
+}
+
+// rank is by what findings are ordered.
+func (p *Pass) rank() float64 {
+	rank := p.excess()
+	if p.follows {
+		rank /= aside // what explains that queue stands before it
+	}
 	if p.board.scope != finding.Slow {
 		rank /= aside
+		if p.waited && p.doubt != "" {
+			rank /= aside // nobody is known to have waited for these threads
+		}
 	}
 	return rank
 }

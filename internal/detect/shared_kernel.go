@@ -21,6 +21,9 @@ const (
 	termUnused    = "CPUs: unused"
 )
 
+// termThreads is the time in which threads had work, or waited for what a detector claims.
+const termThreads = "time of threads with work: "
+
 // unseen says why the first missing one of the sights is missing, "" if none is.
 func unseen(k *account.Kernel, sights ...kernel.Sight) string {
 	for _, m := range k.Missing {
@@ -72,6 +75,20 @@ type cpuDemand struct{ wanted, on, queued, throttled int64 }
 func wantedCPU(k *account.Kernel) cpuDemand {
 	return cpuDemand{wanted: k.OnNS + k.QueuedNS + k.ThrottledNS, on: k.OnNS, queued: k.QueuedNS, throttled: k.ThrottledNS}
 }
+
+// claimWait claims what threads waited, where no request is visible: a part of the time in which
+// they had work or waited for this. CPUs say nothing of it: whether they were idle meanwhile, or
+// had other work, the threads waited as long.
+func (p *Pass) claimWait(ns int64) {
+	all := max(workTime(p.Ledger.Kernel), ns)
+	p.pool(termThreads+p.det.Name, ns, all, all)
+	p.waited = true
+	p.SetFloor(Floor{})
+}
+
+// workTime is the time in which threads had work: they wanted a CPU, or waited for a disk, also for
+// a page of a file or of swap.
+func workTime(k *account.Kernel) int64 { return wantedCPU(k).wanted + k.Disk.NS + k.Major.NS }
 
 // kernelShort says by the kernel's records that threads were kept off their CPUs, "" if they were
 // not. The limit is a quarter of the time in which they wanted one. Goroutines that Go called

@@ -86,6 +86,13 @@ func claimFlushes(p *Pass) {
 // it in anew, or clears it.
 func renewed(p *Pass, on *account.OnCPU) account.Work { return newMemory(p, on, renewals(p)...) }
 
+// renews reports whether that surely takes enough of the process' CPU time for its requests to wait
+// for it.
+func renews(p *Pass) bool {
+	on := p.Ledger.Kernel.OnCPU
+	return on != nil && !grows(p) && ratio(renewed(p, on).Low, on.NS) >= minorLeast
+}
+
 // newMemory is the part in these kinds of work, and in clearing what Go allocates.
 func newMemory(p *Pass, on *account.OnCPU, kinds ...account.WorkKind) account.Work {
 	w := on.Of(kinds...)

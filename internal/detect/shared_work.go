@@ -125,6 +125,21 @@ func works(on *account.OnCPU, kinds ...account.WorkKind) (l []*account.Work) {
 	return l
 }
 
+// sumWorks adds up works of on, as if all were of one kind.
+func sumWorks(on *account.OnCPU, kind account.WorkKind, l []*account.Work) account.Work {
+	if on == nil {
+		return account.Work{}
+	}
+	part := *on
+	part.Works = nil
+	for _, w := range l {
+		same := *w
+		same.Kind = kind
+		part.Works = append(part.Works, same)
+	}
+	return part.Of(kind)
+}
+
 // best is the division that has most to say about names: the process' own has all samples.
 func (p *Pass) best() *account.OnCPU {
 	if k := kernelOf(p); k != nil && k.OnCPU != nil && k.OnCPU.Samples >= account.LeastSamples {

@@ -2,6 +2,8 @@ package detect
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/finding"
@@ -28,12 +30,14 @@ Evidence
   instructions, which the recorder reads from the program's file on amd64. A round of it changes
   nothing that the next round goes by, so only another thread can end it; it may call functions of
   the same file that do no more. Their share of the CPU time with its 95 % interval, the functions,
-  and who calls them where stacks say it. A loop that calls through pointers or into other files is
-  not known, nor one of code made at run time (Java): it is the program's own code in the report's
-  "on CPU". Threads that sleep for less than a ms again and again look as often: the CPU time that
-  goes into beginning and ending sleeps counts with theirs. In Go a goroutine that yields between
-  two looks costs a round of the scheduler for each. Requests queue for Ps and CPUs behind all
-  that; the same part of their queue counts.
+  and who calls them where stacks say it. Code made at run time (Java) is read from the process'
+  memory. A loop that calls through pointers or into other files is known where it pauses (PAUSE);
+  else it is the program's own code in the report's "on CPU". Threads that sleep for less than a ms
+  again and again look as often: the CPU time that goes into beginning and ending sleeps counts
+  with theirs. In Go a goroutine that yields between two looks costs a round of the scheduler for
+  each. So does one that sleeps for a moment, again and again at one place: as much of the
+  scheduler's time counts as such sleeps are of all ends of waits. Requests queue for Ps and CPUs
+  behind all that; the same part of their queue counts.
 
 Not to be taken for
   A spin lock that is held for nanoseconds: it takes a few percent. Spinning of the kernel for its
@@ -98,12 +102,41 @@ func spinWorks(p *Pass, on, all *account.OnCPU) (l []*account.Work) {
 			l = append(l, w)
 		}
 	}
-	if k := kernelOf(p); !isGo && k != nil && k.ShortSleepers > 0 {
+	k := kernelOf(p)
+	if !isGo && k != nil && k.ShortSleepers > 0 {
 		for _, w := range works(on, account.WorkSwitch, account.WorkSyscall, account.WorkLibrary) {
 			if sleepCalls[w.Name] {
 				l = append(l, w)
 			}
 		}
+	}
+	if k != nil && on == k.OnCPU {
+		l = append(l, napWorks(p, on)...)
+	}
+	return l
+}
+
+// napRate is how many short sleeps a second make a goroutine one that polls.
+const napRate = 100
+
+// polls reports whether goroutines look for something again and again with short sleeps between.
+func polls(r *account.Result) bool {
+	return r != nil && float64(r.Naps.N) >= napRate*float64(max(r.Capacity.WallNS, 1))/1e9
+}
+
+// napWorks are the parts of Go's scheduler that short sleeps take: as many of its rounds as they
+// are of all ends of waits.
+func napWorks(p *Pass, on *account.OnCPU) (l []*account.Work) {
+	n := &p.Ledger.Naps
+	if !polls(p.Ledger) {
+		return nil
+	}
+	for _, w := range works(on, account.WorkGoSched) {
+		part := *w
+		part.Samples, part.NS = scale(w.Samples, n.N, n.Wakes), scale(w.NS, n.N, n.Wakes)
+		part.Low, part.High = scale(w.Low, n.N, n.Wakes), scale(w.High, n.N, n.Wakes)
+		part.Sites = n.Sites
+		l = append(l, &part)
 	}
 	return l
 }
@@ -113,16 +146,7 @@ var sleepCalls = map[string]bool{"nanosleep": true, "clock_nanosleep": true, "us
 
 // spun adds them up.
 func spun(p *Pass, on, all *account.OnCPU) account.Work {
-	if on == nil || on.Samples < account.LeastSamples {
-		return on.Of(account.WorkSpin)
-	}
-	spins := *on
-	spins.Works = nil
-	for _, w := range spinWorks(p, on, all) {
-		spins.Works = append(spins.Works, *w)
-		spins.Works[len(spins.Works)-1].Kind = account.WorkSpin
-	}
-	return spins.Of(account.WorkSpin)
+	return sumWorks(on, account.WorkSpin, spinWorks(p, on, all))
 }
 
 // behindSpinners claims what requests waited for CPUs, and in Go for Ps, behind threads that spin:
@@ -149,7 +173,9 @@ func (p *Pass) ownLoops(on *account.OnCPU, spin account.Work) {
 	if on == nil || on.Samples < account.LeastSamples {
 		return
 	}
-	own := on.Of(account.WorkOwn)
+	own := sumWorks(on, account.WorkOwn, slices.DeleteFunc(works(on, account.WorkOwn, account.WorkInterprets), func(w *account.Work) bool {
+		return w.Kind == account.WorkInterprets && w.Name != account.MadeCode
+	}))
 	p.unclaimed(own)
 	if 2*spin.NS < own.NS && ratio(own.NS, on.NS) >= workFloor.Share {
 		p.Missing("whether the program's own code waits in loops whose instructions were not read, or which call functions through pointers or of other files: samples cannot tell them from computing, perf annotate shows them")
@@ -159,6 +185,9 @@ func (p *Pass) ownLoops(on *account.OnCPU, spin account.Work) {
 func tellSpinning(p *Pass, f *finding.Finding) {
 	l := spinWorks(p, p.best(), p.best())
 	where := names(l, 2)
+	if len(l) > 0 && l[0].Kind == account.WorkGoSched {
+		where = "short sleeps"
+	}
 	if where == "" {
 		where = "a function without a name"
 	}
@@ -172,6 +201,7 @@ func tellSpinning(p *Pass, f *finding.Finding) {
 	}
 	workLines(p, "spinning", account.WorkSpin)
 	sleepLine(p, l)
+	napLine(p, l)
 	goQueueLine(p)
 	threadsLine(p)
 	at, instead := where, where
@@ -191,7 +221,7 @@ func tellSpinning(p *Pass, f *finding.Finding) {
 func sleepLine(p *Pass, l []*account.Work) {
 	var ns int64
 	for _, w := range l {
-		if w.Kind != account.WorkSpin {
+		if w.Kind != account.WorkSpin && w.Kind != account.WorkGoSched {
 			ns += w.NS
 		}
 	}
@@ -199,6 +229,37 @@ func sleepLine(p *Pass, l []*account.Work) {
 		p.Proof("CPU samples", "%s of the process' CPU time goes into beginning and ending sleeps", percent(ratio(ns, p.best().NS)))
 		p.Proof("kernel records", "%s for less than a ms 100 times a second or more (%s such sleeps)", times(int64(k.ShortSleepers), "thread sleeps", "threads sleep"), perSecond(k.ShortSleeps, k))
 	}
+}
+
+// napLine says how often goroutines sleep for a moment, and what that takes.
+func napLine(p *Pass, l []*account.Work) {
+	n := &p.Ledger.Naps
+	var ns int64
+	for _, w := range l {
+		if w.Kind == account.WorkGoSched {
+			ns += w.NS
+		}
+	}
+	if ns == 0 {
+		return
+	}
+	k, wall := kernelOf(p), float64(max(p.Ledger.Capacity.WallNS, 1))/1e9
+	p.Proof("execution trace", "%.0f times a second a goroutine sleeps for less than 2 ms after it did so at the same place: %s of all ends of waits; mostly at %s",
+		float64(n.N)/wall, percent(ratio(n.N, n.Wakes)), whoSleeps(n))
+	p.Proof("CPU samples", "Go's scheduler takes %s of the process' CPU time, and the same part of that is due to them: %s",
+		percent(ratio(k.OnCPU.Of(account.WorkGoSched).NS, k.OnCPU.NS)), percent(ratio(ns, k.OnCPU.NS)))
+	if 2*ns > k.OnCPU.Of(account.WorkSpin).NS {
+		p.Cap("what a short sleep costs is inferred from its part of all ends of waits")
+	}
+}
+
+// whoSleeps names the places of short sleeps.
+func whoSleeps(n *account.Naps) string {
+	var all []string
+	for _, s := range n.Sites[:min(len(n.Sites), 3)] {
+		all = append(all, fmt.Sprintf("%s %s", s.Func, percent(ratio(s.N, n.N))))
+	}
+	return strings.Join(all, ", ")
 }
 
 // goQueueLine says what was claimed of Go's run queue, and why.
