@@ -3,7 +3,9 @@ package collect
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -41,7 +43,7 @@ func Doctor(ctx context.Context, pid int, probe bool) (t evidence.Target, as []A
 			return t, nil, err
 		}
 		p.NSPID = t.NSPID
-		as = append(as, runtimeOf(ctx, &t, probe))
+		as = append(as, runtimeOf(ctx, &t, probe), generatedCode(&t))
 	} else {
 		p.PID, p.NSPID = standIn()
 	}
@@ -83,6 +85,23 @@ func runtimeOf(ctx context.Context, t *evidence.Target, probe bool) Ability {
 		a.Ready = t.Runtime == ""
 		a.Part = t.Runtime != ""
 	}
+	return a
+}
+
+// generatedCode says whether code that the process' runtime makes may be read.
+func generatedCode(t *evidence.Target) Ability {
+	a := Ability{Tier: TierSystem, Name: "code made at run time", Ready: true, Part: runtime.GOARCH != "amd64"}
+	if a.Part {
+		a.Say = "loops that wait are known on amd64 only"
+		return a
+	}
+	f, err := os.Open(filepath.Join(procDir(t.PID), "mem"))
+	if err != nil {
+		a.Ready, a.Say = false, "loops that wait in it are not known: "+oneLine(err)
+		return a
+	}
+	f.Close()
+	a.Say = "The instructions around a sample are read from the process' memory, to know loops that wait; none is kept, and no data is read"
 	return a
 }
 
