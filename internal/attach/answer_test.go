@@ -62,6 +62,7 @@ func TestJudge(t *testing.T) {
 	smaps := func(rss, huge float64, pid int) Reading {
 		return byPID(facts(ProcessRSS, rss*(1<<30), ProcessAnonHuge, huge*(1<<30)), pid)
 	}
+	waits := Reading{State: CannotTell, Signs: []Sign{{Cause: "cpu-contention", Grade: Candidate}, {Cause: "runqueue-saturation", Grade: Candidate}, {Cause: "cpu-throttled", Grade: Candidate}}}
 	zone := facts(BuddyFree, 4e9, BuddyHuge, 1e7)
 	for i := range zone.Facts {
 		zone.Facts[i].Of = "Normal"
@@ -91,6 +92,20 @@ func TestJudge(t *testing.T) {
 		{"threads queue, many times the CPUs", []Reading{queued(40), facts(HostCPUs, 2.0)}, Ill, "found cpu-contention possible, candidate runqueue-saturation"},
 		{"as many threads as CPUs", []Reading{queued(15), facts(HostCPUs, 16.0)}, CannotTell, ""},
 		{"threads, and nobody says how many CPUs", []Reading{queued(15)}, CannotTell, "candidate cpu-contention, candidate runqueue-saturation"},
+		{"waits for a CPU while the quota stops them", []Reading{found("cpu-throttled", finding.Possible), waits}, Ill, "found cpu-throttled possible"},
+		{"the same on a host that is full", []Reading{found("cpu-throttled", finding.Possible), waits, facts(IdleShare, 0.02)}, Ill,
+			"found cpu-throttled possible, candidate cpu-contention, candidate runqueue-saturation"},
+		{"waits for a CPU below a quota", []Reading{waits, facts(Quota, 2.0)}, CannotTell, "candidate cpu-throttled"},
+		{"the quota is used up", []Reading{waits, facts(Quota, 2.0, HostCPUs, 16.0), facts(ProcessCPU, 1.98)}, Ill, "found cpu-throttled possible"},
+		{"a quota of more CPUs than there are", []Reading{waits, facts(Quota, 64.0, HostCPUs, 16.0)}, CannotTell,
+			"candidate cpu-contention, candidate runqueue-saturation, candidate cpu-throttled"},
+		{"a quota that stops nobody", []Reading{waits, facts(Quota, 2.0), {State: Healthy, Signs: []Sign{{Cause: "cpu-throttled", Grade: Against}}}}, CannotTell,
+			"candidate cpu-contention, candidate runqueue-saturation"},
+		{"a quota and no wait", []Reading{facts(Quota, 2.0), facts(ProcessCPU, 2.0)}, CannotTell, ""},
+		{"a queue that is found below a quota", []Reading{waits, facts(Quota, 2.0), found("cpu-contention", finding.Possible)}, Ill,
+			"found cpu-contention possible, candidate cpu-throttled"},
+		{"orphans at their limit", []Reading{facts(Orphans, 8188.0), facts(OrphansMax, 8192.0)}, CannotTell, "outside "},
+		{"connections below theirs", []Reading{facts(Conntrack, 200000.0), facts(ConntrackMax, 262144.0)}, CannotTell, ""},
 		{"a lock in dump and profile", []Reading{dump, profile}, Ill, "found lock-contention supported"},
 		{"a lock in the dump alone", []Reading{dump}, CannotTell, "candidate lock-contention"},
 		{"memory in pieces", []Reading{facts(LostMS, 1249.0), facts(CompactStallRate, 40.0), zone}, Ill, "found direct-reclaim supported"},
@@ -151,6 +166,36 @@ func TestOneLineForOneCause(t *testing.T) {
 	}
 }
 
+// Two settings of a host, each shown by a command of its own, are counted against one figure; two
+// samples of one setting, and a setting of each of two folders, stay apart.
+func TestSettingsOfOneHost(t *testing.T) {
+	for _, c := range []struct {
+		first, second string
+		want          State
+	}{
+		{"/proc/sys/net/ipv4/tcp_mem", "/proc/sys/net/ipv4/tcp_max_orphans", CannotTell},
+		{"/proc/sys/net/core/somaxconn", "/proc/sys/net/ipv4/tcp_max_orphans", CannotTell},
+		{"/proc/sys/net/ipv4/tcp_max_orphans", "/proc/sys/net/ipv4/tcp_max_orphans", Healthy},
+		{"/sys/fs/cgroup/a/cpu.max", "/sys/fs/cgroup/b/memory.max", Healthy},
+	} {
+		used, limit := facts(Orphans, 9000.0), facts(OrphansMax, 8192.0)
+		used.State, limit.State = Healthy, Healthy
+		parts := []*Part{says1("file", Reading{State: Healthy}), says1("sockets", used), says1("file", limit)}
+		other := *parts[0].Kind
+		parts[0].Path, parts[2].Path = c.first, c.second
+		other.Read = func(p *Part) Reading {
+			if p.Path == c.first && p == parts[0] {
+				return Reading{State: Healthy}
+			}
+			return limit
+		}
+		parts[0].Kind, parts[2].Kind = &other, &other
+		if a := Explain(parts, nil); a.State != c.want {
+			t.Errorf("%s and %s: got %s, want %s: %+v", c.first, c.second, a.State, c.want, a.Causes)
+		}
+	}
+}
+
 func TestReaderPanics(t *testing.T) {
 	p := says1("x", Reading{})
 	p.Kind.Read = func(*Part) Reading { panic("no") }
@@ -198,5 +243,16 @@ func TestFilled(t *testing.T) {
 	}
 	if got := filled("cat CGROUP", Who{Cgroup: "a;rm -rf $HOME"}); got != "cat CGROUP" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// What is added to the proof of a verdict does not write into the figures that the proof came from.
+func TestProofOfFigures(t *testing.T) {
+	figures := []string{"a", "b", "c"}
+	one := Reading{State: Ill, Figures: figures, Signs: []Sign{{Cause: "disk-wait", Grade: Found, Proof: figures[:1]}}}
+	two := Reading{State: Ill, Signs: []Sign{{Cause: "disk-wait", Grade: Candidate, Proof: []string{"x"}}}}
+	a := Explain([]*Part{says1("1", one), says1("2", two)}, nil)
+	if figures[1] != "b" || len(a.Causes) != 1 || len(a.Causes[0].Proof) != 2 {
+		t.Errorf("figures %q, causes %+v", figures, a.Causes)
 	}
 }

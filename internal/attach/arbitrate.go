@@ -106,7 +106,7 @@ var strength = []Grade{Risk, Outside, Candidate, Found}
 
 // weigh adds a sign to the verdicts of a group.
 func weigh(all []*Verdict, s Sign, from *Told) []*Verdict {
-	s.Sure = atMost(s.Sure)
+	s.Sure, s.Proof = atMost(s.Sure), slices.Clip(s.Proof) // more is added to it, and it may be a piece of the figures
 	for _, v := range all {
 		same := v.Cause == s.Cause && (v.Grade == Against) == (s.Grade == Against)
 		if s.Grade == Outside || v.Grade == Outside {

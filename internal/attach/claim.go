@@ -1,10 +1,10 @@
 package attach
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // ClaimWhile counts lines from the first on for which mine holds. Blank lines inside count, at the
@@ -40,7 +40,7 @@ func Nesting(text string) int {
 	return strings.Count(text, "{") + strings.Count(text, "[") - strings.Count(text, "}") - strings.Count(text, "]")
 }
 
-var jsonKey = regexp.MustCompile(`^"([\w.$ /:-]+)"\s*:`)
+var jsonKey = pattern.New(`^"([\w.$ /:-]+)"\s*:`)
 
 // ClaimJSON counts the lines of a JSON text that has a line for each value, from its first brace to
 // the one that closes it, or to where it was cut off. known says by its keys whether it is the

@@ -137,6 +137,10 @@ func (c *cutter) lines(lines []paste.Line) {
 			}
 		}
 		end := at + section(lines[at:])
+		if end == at+1 && fenced(lines[at]) > 0 && paste.IsCommand(lines[at].Text) {
+			// A command alone in a fence: the tool's own prompt may stand in the next one.
+			c.session, c.first = strings.TrimSpace(lines[at].Text), len(c.parts)
+		}
 		c.cut(lines[at:end])
 		if at = end; at < len(lines) && fenced(lines[at]) != fenced(lines[at-1]) {
 			c.section++
@@ -180,6 +184,8 @@ type cutter struct {
 	prompt    paste.Line // the last one; none: no Command
 	session   string     // the commands since the last prompt of a shell, that one's first
 	first     int        // how many parts there were at that prompt
+	quota     float64    // CPUs, of the last command that gives some
+	host      string     // of the last prompt that names one
 	section   int
 	dull      dull
 	limit     int                   // lines of a scattered part of a long text; 0: no limit
@@ -260,7 +266,7 @@ func (c *cutter) place(last *Part, kind *Kind, lines []paste.Line) *Part {
 			return last
 		}
 		last.Lines = grown(last.Lines, &last.own, lines)
-	case !kind.Scattered && last != nil && last.Kind == kind:
+	case !kind.Scattered && last != nil && last.Kind == kind && (kind.Apart == nil || !kind.Apart(lines[0])):
 		last.Lines = grown(last.Lines, &last.own, lines)
 	default:
 		last = c.part(kind, lines)
@@ -289,7 +295,7 @@ func (c *cutter) named(lines []paste.Line, skip int) int {
 
 // part makes a new part, with what stands above it.
 func (c *cutter) part(kind *Kind, lines []paste.Line) *Part {
-	p := &Part{Kind: kind, File: c.file, Lines: lines, Command: c.prompt.Command}
+	p := &Part{Kind: kind, File: c.file, Lines: lines, Command: c.prompt.Command, Prompt: c.prompt.Text}
 	p.Host, p.Path, p.PID = c.prompt.Host, lines[0].Path, lines[0].PID
 	if ownPrompt(c.prompt) {
 		p.Session = c.session
@@ -309,6 +315,7 @@ func (c *cutter) part(kind *Kind, lines []paste.Line) *Part {
 	if p.PID == 0 {
 		p.PID = pidOf(p.Path)
 	}
+	p.Quota = c.quota
 	p.Title = c.title(lines[0].N)
 	c.parts = append(c.parts, p)
 	return p
@@ -317,8 +324,15 @@ func (c *cutter) part(kind *Kind, lines []paste.Line) *Part {
 // mostTyped bounds what is kept of the commands of a session.
 const mostTyped = 4000
 
-// typed keeps a command.
+// typed keeps a command, and the quota that it gives. On another host that quota holds for nobody.
 func (c *cutter) typed(prompt paste.Line) {
+	if differ(prompt.Host, c.host) {
+		c.quota = 0
+	}
+	c.host = cmp.Or(prompt.Host, c.host)
+	if q := quotaOf(prompt.Command); q > 0 {
+		c.quota = q
+	}
 	if !ownPrompt(prompt) {
 		c.session, c.first = prompt.Command, len(c.parts)
 	} else if len(c.session)+len(prompt.Command) < mostTyped {

@@ -66,3 +66,33 @@ func TestCut(t *testing.T) {
 		}
 	}
 }
+
+// A command says which quota those below it have, if it is one that gives a quota.
+func TestQuotaOf(t *testing.T) {
+	for command, want := range map[string]float64{
+		"systemd-run --scope -p CPUQuota=150% ./a":                           1.5,
+		"sudo systemd-run --unit=a --property=CPUQuota=20% ./a":              0.2,
+		"systemctl set-property a.service CPUQuota=400%":                     4,
+		"systemd-run -p CPUQuota= ./a":                                       0,
+		"docker run -d --cpus=2 --name a a:1":                                2,
+		"docker update --cpus 0.5 a":                                         0.5,
+		"podman run --cpu-period=50000 --cpu-quota=25000 a":                  0.5,
+		"docker run --cpu-quota=150000 a":                                    1.5,
+		"docker run --cpuset-cpus=0-3 a":                                     0,
+		"docker run --cpus a":                                                0,
+		"mpirun --cpus 4 ./a":                                                0,
+		"echo \"50000 100000\" | sudo tee /sys/fs/cgroup/a/cpu.max":          0,
+		"echo '50000 100000' > /sys/fs/cgroup/a/cpu.max":                     0.5,
+		"echo max > /sys/fs/cgroup/a/cpu.max":                                0,
+		"cat /sys/fs/cgroup/a/cpu.max":                                       0,
+		"docker run --cpus=1e308 a; docker run --cpus=NaN a; systemd-run -p": 0,
+	} {
+		if got := quotaOf(command); got != want {
+			t.Errorf("%s: %v, want %v", command, got, want)
+		}
+	}
+	parts, _ := Cut("", paste.Lines([]byte("root@a:~# docker run --cpus=2 x\nabc\nroot@a:~# cat x\nh\n1\nroot@b:~# cat y\nh\n2\n")), testKinds)
+	if len(parts) != 2 || parts[0].Quota != 2 || parts[1].Quota != 0 {
+		t.Errorf("got %+v", parts)
+	}
+}

@@ -5,6 +5,8 @@
 // The table of kinds is in the rooms below, a file for each kind. A kind knows its own lines
 // (Claim) and says what they mean (Read). Nothing here knows a kind by the name of its file.
 //
+// Patterns are pattern.New: a program that only records compiles none.
+//
 // Files in reading order:
 //
 //	kind.go     Kind and Part: how lines are known
@@ -28,6 +30,8 @@
 //	facts.go    the facts that rules read
 //	rules.go    what facts of several parts decide
 //	queue.go    of them: whether threads queue for CPUs
+//	quota.go    of them: whether a quota explains waits for a CPU
+//	limits.go   of them: whether a table of the host is full
 //	arbitrate.go  signs weighed against each other
 //	fill.go     what is known of the process, put into commands
 //	kinds/      the table of all kinds; the rooms beside it fill it

@@ -66,6 +66,9 @@ func read(p *Part) (t *Told) {
 	if t.Reading = p.Kind.Read(p); p.Kind.Context && t.State == Healthy {
 		t.State = Context
 	}
+	if p.Quota > 0 {
+		t.Facts = append(t.Facts, Fact{Name: Quota, Value: p.Quota})
+	}
 	if left := p.leftText(); left != "" {
 		t.Flaws = append(t.Flaws, left)
 	}

@@ -3,11 +3,17 @@ package attach
 // Facts that the rules over several parts read. The rooms below write them under names of their
 // own; a test of the table of kinds holds the two lists to each other.
 const (
-	GCStretched      FactName = "/go/gc/stretched:cycles"          // cycles long by the clock and short by CPU time
-	GCPause          FactName = "/go/gc/pause:ns"                  // the worst stop of the world
-	GOMAXPROCS       FactName = "/go/sched/gomaxprocs"             //
-	ThrottledShare   FactName = "/cgroup/cpu/throttled:share"      // of its periods
-	Quota            FactName = "/cgroup/cpu/quota:cpus"           // 0: none at this level
+	GCStretched      FactName = "/go/gc/stretched:cycles"     // cycles long by the clock and short by CPU time
+	GCPause          FactName = "/go/gc/pause:ns"             // the worst stop of the world
+	GOMAXPROCS       FactName = "/go/sched/gomaxprocs"        //
+	ThrottledShare   FactName = "/cgroup/cpu/throttled:share" // of its periods
+	Quota            FactName = "/cgroup/cpu/quota:cpus"      // 0: none at this level
+	ProcessCPU       FactName = "/process/cpu/use:cpus"       // Of: command/pid
+	ContainerCPU     FactName = "/container/cpu/use:cpus"     // Of: the container
+	Orphans          FactName = "/net/tcp/orphans:sockets"
+	OrphansMax       FactName = "/net/tcp/orphans/max:sockets"
+	Conntrack        FactName = "/net/conntrack/entries:connections"
+	ConntrackMax     FactName = "/net/conntrack/max:connections"
 	StealShare       FactName = "/host/cpu/steal:ratio"            //
 	IdleShare        FactName = "/host/cpu/idle:ratio"             //
 	HostCPUs         FactName = "/host/cpus:cpus"                  //

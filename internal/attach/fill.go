@@ -1,12 +1,14 @@
 package attach
 
 import (
-	"regexp"
+	"cmp"
 	"strconv"
 	"strings"
+
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
-var placeholder = regexp.MustCompile(`\b(PID|CGROUP)\b`)
+var placeholder = pattern.New(`\b(PID|CGROUP)\b`)
 
 // filled puts what is known of the process into a command that a person may copy. What is known
 // comes from the input: it is left out where a shell would take it for more than a word.
@@ -16,7 +18,7 @@ func filled(command string, w Who) string {
 		case word == "PID" && w.PID > 0:
 			return strconv.Itoa(w.PID)
 		case word == "CGROUP" && w.Cgroup != "" && plainWord(w.Cgroup):
-			return strings.Trim(w.Cgroup, "/")
+			return cmp.Or(strings.Trim(w.Cgroup, "/"), ".") // the root, as a container sees it
 		}
 		return word
 	})

@@ -28,7 +28,15 @@ func (a *Answer) group() {
 // different hosts, processes or cgroups, or they are two samples of one kind.
 func elsewhere(t, o *Told) bool {
 	return differ(t.Who.Host, o.Who.Host) || t.Who.PID != 0 && o.Who.PID != 0 && t.Who.PID != o.Who.PID ||
-		differ(t.Who.Cgroup, o.Who.Cgroup) || t.Part.Kind == o.Part.Kind && !t.Part.Kind.Scattered
+		differ(t.Who.Cgroup, o.Who.Cgroup) || t.Part.Kind == o.Part.Kind && !t.Part.Kind.Scattered && !siblings(t.Part, o.Part)
+}
+
+// siblings reports whether two parts show different files of one folder, or of the host's settings:
+// neither two samples of one file, nor one file of two places.
+func siblings(a, b *Part) bool {
+	const settings = "/proc/sys/"
+	return a.Path != "" && b.Path != "" && path.Base(a.Path) != path.Base(b.Path) &&
+		(path.Dir(a.Path) == path.Dir(b.Path) || strings.HasPrefix(a.Path, settings) && strings.HasPrefix(b.Path, settings))
 }
 
 func differ(a, b string) bool { return a != "" && b != "" && a != b }
@@ -44,7 +52,7 @@ func series(parts []*Part) (out []*Part, notes []string) {
 				last = o
 			}
 		}
-		if last == nil || p.Kind.Read == nil || p.Kind.Scattered || p.Kind.Reports {
+		if last == nil || p.Kind.Read == nil || p.Kind.Scattered || p.Kind.Reports || siblings(last, p) {
 			out = append(out, p)
 			continue
 		}

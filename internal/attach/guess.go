@@ -1,6 +1,7 @@
 package attach
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 
@@ -89,8 +90,16 @@ func ofLog(r Range, parts []*Part) bool {
 		if r.First > p.First() && r.Last < p.Last() || r.Lines[0].Raw != "" || (r.Last == p.First()-1 || r.First == p.Last()+1) && logLine.MatchString(r.Lines[0].Text) {
 			return true
 		}
+		if (r.Last == p.First()-1 || r.First == p.Last()+1) && plainLines(r.Lines) {
+			return true // what the program itself prints, into which the runtime writes
+		}
 	}
 	return false
+}
+
+// plainLines reports whether a few lines have no columns, as no table's do.
+func plainLines(lines []paste.Line) bool {
+	return len(lines) <= mostLog && !slices.ContainsFunc(lines, func(l paste.Line) bool { return len(l.Text) > 80 || columns(l.Text) || codeLine.MatchString(l.Text) })
 }
 
 // maxGuess bounds how many lines of a range are looked at.

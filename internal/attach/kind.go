@@ -50,6 +50,10 @@ type Kind struct {
 	// samples of one thing: nothing is said of their order.
 	Reports bool
 
+	// Apart reports whether such a line starts a report of its own, even right below another one of
+	// this kind. Nil: lines of one kind that stand below each other are one part.
+	Apart func(first paste.Line) bool
+
 	// Yields names the kinds whose claim counts where both claim the same first line. Otherwise the
 	// longer claim does.
 	Yields []string
@@ -74,12 +78,16 @@ type Part struct {
 	File    string // "" for standard input; a member of an archive is ARCHIVE:MEMBER
 	Lines   []paste.Line
 	Command string // the command of the prompt above it; "": none
+	Prompt  string // that prompt's line as it stood, which may show a folder
 	Title   string // the line of prose right above it, as people write "after the restart:"; "": none
 
 	// What prompts, commands and prefixes of its lines say of where it is from.
 	Host string // "": not said
 	Path string // the file that a command printed or a grep named; "": not said
 	PID  int    // 0: not said
+
+	// Quota is how many CPUs a command above it, or its own, gives; 0: none says.
+	Quota float64
 
 	// Session is the command that started the tool at whose own prompt Command was typed, and what
 	// was typed there before: "go tool pprof -alloc_space heap.pb.gz; top; sample_index=cpu".

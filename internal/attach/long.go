@@ -58,6 +58,7 @@ type long struct {
 	logs *cutter // asks about scattered kinds only
 
 	marks    *marks
+	filled   int    // kinds that it no longer looks for
 	sample   []byte // of the text, for marks
 	found    int64  // where the next mark stands; -1: not yet known
 	single   bool   // its line stands for itself
@@ -209,7 +210,8 @@ func (l *long) group(data []byte) (end int) {
 	return end
 }
 
-// look makes the search for the kinds that still want lines.
+// look makes the search for the kinds that still want lines. It is made anew only where there are
+// fewer of them: none wants lines again.
 func (l *long) look() {
 	full := map[*Kind]bool{}
 	for _, p := range l.logs.parts {
@@ -217,6 +219,10 @@ func (l *long) look() {
 			full[p.Kind] = true
 		}
 	}
+	if l.marks != nil && len(full) == l.filled {
+		return
+	}
+	l.filled = len(full)
 	var all []mark
 	for _, k := range l.logs.kinds {
 		if full[k] {
@@ -390,6 +396,7 @@ func (l *long) tooMany(kind *Kind) {
 // prompt takes the prompt at the position. What follows is asked whatever its shape.
 func (l *long) prompt() {
 	l.all.prompt = l.lines[0]
+	l.all.typed(l.lines[0])
 	l.all.section++
 	l.asked++
 	l.fail()

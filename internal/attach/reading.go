@@ -55,6 +55,8 @@ type Sign struct {
 	Sure  finding.Confidence // Found: Supported or Possible; never Proven
 	Share float64            // of the time, CPU or requests that the part covers, 0..1; ranks signs. 0: not known
 	Proof []string           `prose:"yes"` // lines of evidence, best first
+	// Remedy is what helps where the cause's own first remedy does not; "": it does.
+	Remedy string `prose:"yes"`
 	// BecauseOf is the cause that this one is a mechanism of; "": none is known.
 	BecauseOf string
 }

@@ -21,9 +21,11 @@ func (a *Answer) rules(group int, all []*Verdict) []*Verdict {
 	}
 	all = quotaOrContention(told, all)
 	all = queueOnCPUs(told, all)
+	all = quotaExplains(told, all)
 	all = reclaim(told, all)
 	all = lockName(told, all)
 	all = smallReserve(told, all)
+	all = full(told, all)
 	return all
 }
 

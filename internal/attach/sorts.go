@@ -1,11 +1,11 @@
 package attach
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
 
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // Sort is what a range of lines is that no kind knows. Only an output that is not known keeps an
@@ -33,9 +33,9 @@ func sortOf(lines []paste.Line, known bool) Sort {
 		text := strings.TrimSpace(l.Text)
 		n.all++
 		switch {
-		case fileLine.MatchString(text):
+		case fileLine.MatchString(text), pathLine.MatchString(text):
 			n.files++
-		case paste.IsCommand(uncommented(text)), len(strings.Fields(text)) >= leastWords && wordy(text):
+		case paste.IsCommand(uncommented(text)), ranWith.MatchString(text), len(strings.Fields(text)) >= leastWords && wordy(text):
 			n.words++
 		case versionLine(text):
 			n.versions++
@@ -97,10 +97,16 @@ const mostLog = 10
 
 var (
 	// What ls -l prints.
-	fileLine = regexp.MustCompile(`^(?:total \d+$|[-dlcbps][r-][w-][xsS-][r-][w-][xsS-][r-][w-][xtT-][.+@]? +\d+ )`)
+	fileLine = pattern.New(`^(?:total \d+$|[-dlcbps][r-][w-][xsS-][r-][w-][xsS-][r-][w-][xtT-][.+@]? +\d+ )`)
+
+	// What find prints, and a pattern of a shell.
+	pathLine = pattern.New(`^/(?:[\w.@:+-]+/)+[\w.@:+-]*$`)
+
+	// A program that is started with variables of the environment.
+	ranWith = pattern.New(`^(?:[A-Z][A-Z0-9_]*=\S+ +)+(?:\./|/)[\w./-]+(?: .*)?$`)
 
 	// Lines that start or end as those of a program do.
-	codeLine = regexp.MustCompile(`^(?:(?:FROM|WHERE|GROUP BY|ORDER BY|HAVING|LEFT JOIN|INNER JOIN|VALUES) .*|(?:func|def|class|fn|impl|struct|enum|interface|trait|namespace|template|type) [\w(<{"*&:].*[{:;(),=]|(?:import|package|using|use|mod|pub mod) [\w:./"'{}*()]+(?: as \w+)?;?|import \(|from \S+ import .*` +
+	codeLine = pattern.New(`^(?:(?:FROM|WHERE|GROUP BY|ORDER BY|HAVING|LEFT JOIN|INNER JOIN|VALUES) .*|(?:func|def|class|fn|impl|struct|enum|interface|trait|namespace|template|type) [\w(<{"*&:].*[{:;(),=]|(?:import|package|using|use|mod|pub mod) [\w:./"'{}*()]+(?: as \w+)?;?|import \(|from \S+ import .*` +
 		`|(?:public|private|protected|static|const|final|async|export|extern|inline|typedef|volatile|unsigned|void|int|let|var|val) [\w*&\[(].*[;{=(,)]` +
 		`|#(?:include|define|ifdef|ifndef|endif|if|else|pragma)\b.*|#!/.*|@(?:Override|Test|Bean|Autowired|Component)\b.*` +
 		`|(?:if|for|while|switch|elif|else if|with|try|catch|except|foreach|match|unless|until)\b.*\{|for \w+(?:, \w+)* in .*|(?:if|while|elif|with|except)\b.*[=()<>\[\]].*(?::|then)|(?:try|finally):|(?:\} ?)?else ?[{:]|(?:return|throw|raise|yield|defer|go|await|new|delete|assert|panic)\b[^:]*[;)}]` +
@@ -110,9 +116,9 @@ var (
 		`|[\w.]+(?:, [\w.]+)* := .*|(?:[\w.]+|\w+(?:->|::)\w+)\([^=]*\);|.*\) ?(?:=>|->)? ?\{|\w[\w.\[\]]* [-+*/|]?= [^=].*;|(?://|/\*|\*/).*)$`)
 
 	// Lines that stand among such lines, and elsewhere too.
-	codeAlso = regexp.MustCompile(`^(?:\w+(?:\.\w+)*\([^)]*\)(?:\.\w+\([^)]*\))*[,;]?|[\w.]+ [-+*/]?= .*|[\w."']+,|.*[;{(]|\) ?[,;]?|return\b.*|\w+ [-+*/] \w+)$`)
+	codeAlso = pattern.New(`^(?:\w+(?:\.\w+)*\([^)]*\)(?:\.\w+\([^)]*\))*[,;]?|[\w.]+ [-+*/]?= .*|[\w."']+,|.*[;{(]|\) ?[,;]?|return\b.*|\w+ [-+*/] \w+)$`)
 
-	logLine = regexp.MustCompile(`^[\[(]?(?:[A-Z][a-z]{2} )?(?:\d{4}[-/.]\d\d[-/.]\d\d[T ,]|\d\d/[A-Z][a-z]{2}/\d{4}[: ]|[A-Z][a-z]{2} [ \d]\d (?:\d{4} )?)?\d\d:\d\d:\d\d\b.*[A-Za-z]{3}` +
+	logLine = pattern.New(`^[\[(]?(?:[A-Z][a-z]{2} )?(?:\d{4}[-/.]\d\d[-/.]\d\d[T ,]|\d\d/[A-Z][a-z]{2}/\d{4}[: ]|[A-Z][a-z]{2} [ \d]\d (?:\d{4} )?)?\d\d:\d\d:\d\d\b.*[A-Za-z]{3}` +
 		`|^\[\w+\] \d{4}[-/]\d\d[-/]\d\d |^(?:\[?(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|FATAL|SEVERE)\]?)[: ]`)
 )
 
@@ -120,14 +126,14 @@ var (
 func bracket(text string) bool { return text != "" && strings.Trim(text, "{}[]();,") == "" }
 
 var (
-	aVersion = regexp.MustCompile(`(?:^|[\s"'=:(/@_v-])v?\d{1,4}\.\d{1,4}(?:\.[\dx]{1,5}){0,3}(?:[-+~_][\w.+~-]+)?(?:$|[\s"',;:)|])`)
-	variable = regexp.MustCompile(`^(?:export |set )?[A-Z][A-Z0-9_]{2,40}=(?:"[^"]*"|'[^']*'|\S*)$`)
-	release  = regexp.MustCompile(`^(?:go version go|Linux \S+ \d+\.\d+\.|Darwin \S+ \d|Distributor ID:|No LSB modules|Codename:|Client Version:|Server Version:|Kustomize Version:` +
+	aVersion = pattern.New(`(?:^|[\s"'=:(/@_v-])v?\d{1,4}\.\d{1,4}(?:\.[\dx]{1,5}){0,3}(?:[-+~_][\w.+~-]+)?(?:$|[\s"',;:)|])`)
+	variable = pattern.New(`^(?:export |set )?[A-Z][A-Z0-9_]{2,40}=(?:"[^"]*"|'[^']*'|\S*)$`)
+	release  = pattern.New(`^(?:go version go|Linux \S+ \d+\.\d+\.|Darwin \S+ \d|Distributor ID:|No LSB modules|Codename:|Client Version:|Server Version:|Kustomize Version:` +
 		`|(?:NAME|VERSION|ID|ID_LIKE|PRETTY_NAME|VERSION_ID|VERSION_CODENAME|HOME_URL|BUG_REPORT_URL|SUPPORT_URL|CPE_NAME)=|git version |openjdk version|java version|OpenJDK |Java HotSpot|Memory: \d+k page|CommandLine flags:|gcc \(|rustc \d` +
 		`|Docker version |docker-compose version|Python \d|node v?\d|npm \d|\w[\w.-]{0,20} v?\d+\.\d+\.\d+\S*$|v?\d+\.\d+\.\d+\S*$)`)
-	toolHead = regexp.MustCompile(`^# [a-z][a-z ]* ?: \S`) // what perf says of the machine
-	product  = regexp.MustCompile(`(?i)\b(?:ubuntu|debian|centos|rhel|red hat|fedora|alpine|amazon linux|suse|arch linux|windows|macos|darwin|linux/amd64|linux/arm64|x86_64|aarch64|amd64|arm64|version|kernel|jdk|jvm)\b`)
-	field    = regexp.MustCompile(`^[-*•+]? ?[*_]{0,2}[A-Za-z][\w ./()\x60-]{0,40}[*_]{0,2} ?[:=|][*_]{0,2} *(\S.*)?$`)
+	toolHead = pattern.New(`^# [a-z][a-z ]* ?: \S`) // what perf says of the machine
+	product  = pattern.New(`(?i)\b(?:ubuntu|debian|centos|rhel|red hat|fedora|alpine|amazon linux|suse|arch linux|windows|macos|darwin|linux/amd64|linux/arm64|x86_64|aarch64|amd64|arm64|version|kernel|jdk|jvm)\b`)
+	field    = pattern.New(`^[-*•+]? ?[*_]{0,2}[A-Za-z][\w ./()\x60-]{0,40}[*_]{0,2} ?[:=|][*_]{0,2} *(\S.*)?$`)
 )
 
 // versionLine reports whether a line says of which version something is, or how a tool was built.
@@ -146,13 +152,13 @@ func versionLine(text string) bool {
 }
 
 var (
-	yamlField  = regexp.MustCompile(`^(?:- )?["']?[A-Za-z_][\w./-]{0,60}["']?: *(\S.*)?$`)
-	jsonField  = regexp.MustCompile(`^"[^"]{1,80}" ?: ?(.*?),?$`)
-	iniField   = regexp.MustCompile(`^[A-Za-z_][\w.-]{1,60} ?= ?(\S.*)$`)
-	iniSection = regexp.MustCompile(`^\[{1,2}[A-Za-z][\w. "-]{0,40}\]{1,2}$`)
-	listItem   = regexp.MustCompile(`^- ["']?[A-Za-z/.-][^ :]*["']?$`)
-	option     = regexp.MustCompile(`^(?:- )?["']?--?[a-z][\w-]+(?:[ =]\S+)?["']?[,\\]?(?: \\)?$`)
-	xmlTag     = regexp.MustCompile(`^</?[A-Za-z][\w:.-]*(?: [^<>]*)?/?>(?:[^<>]*</[\w:.-]+>)?$`)
+	yamlField  = pattern.New(`^(?:- )?["']?[A-Za-z_][\w./-]{0,60}["']?: *(\S.*)?$`)
+	jsonField  = pattern.New(`^"[^"]{1,80}" ?: ?(.*?),?$`)
+	iniField   = pattern.New(`^[A-Za-z_][\w.-]{1,60} ?= ?(\S.*)$`)
+	iniSection = pattern.New(`^\[{1,2}[A-Za-z][\w. "-]{0,40}\]{1,2}$`)
+	listItem   = pattern.New(`^- ["']?[A-Za-z/.-][^ :]*["']?$`)
+	option     = pattern.New(`^(?:- )?["']?--?[a-z][\w-]+(?:[ =]\S+)?["']?[,\\]?(?: \\)?$`)
+	xmlTag     = pattern.New(`^</?[A-Za-z][\w:.-]*(?: [^<>]*)?/?>(?:[^<>]*</[\w:.-]+>)?$`)
 )
 
 // configLine reports whether a line sets something. Numbers of a counter do not: a configuration
@@ -196,16 +202,16 @@ func columns(text string) bool {
 }
 
 var (
-	quotedCode = regexp.MustCompile("`[^`]{1,200}`")
-	mdLink     = regexp.MustCompile(`!?\[([^\]]*)\]\([^)]*\)|!?\[([^\]]*)\]\[[^\]]*\]|\[[^\]]+\]: \S+`)
-	anAddress  = regexp.MustCompile(`(?:https?|ftp)://\S+|\S+@\S+\.\w+`)
-	htmlTag    = regexp.MustCompile(`</?[a-zA-Z][^<>]{0,300}>|<!--.*?-->|\{\{[<%].*?[>%]\}\}`)
-	trackerTag = regexp.MustCompile(`^</?(?i:details|summary|img|a|br|p|div|table|tr|td|th|ul|ol|li|h[1-6]|b|i|hr|span|font|sub|sup|center)\b[^<>]*>`)
-	sentences  = regexp.MustCompile(`([.?!:;,)])  +`)
-	checkbox   = regexp.MustCompile(`^(?:[-*+•] ?)?\[[ xX]\] `)
-	terminal   = regexp.MustCompile(`^(?:\[\d+\][+-]?\s*(?:\d+|Stopped|Done|Running|Terminated|Killed|Exit.*|[A-Z]\w+  .*)?|=== (?:RUN|PAUSE|CONT|NAME).*|--- (?:PASS|FAIL|SKIP): .*|PASS|FAIL|ok  ?\t.*)$`)
-	aTime      = regexp.MustCompile(`^[\[(]?(?:\d\d?:\d\d(?::\d\d(?:[.,]\d+)?)?|\d{4}[-/.]\d\d?[-/.]\d\d?|(?:19|20)\d\d|\d\d?[-/.]\d\d?[-/.]\d{4})[\]).,:;]*$`)
-	listMark   = regexp.MustCompile(`^(?:[-*+•>#|]+|\d{1,2}[.)]) +`)
+	quotedCode = pattern.New("`[^`]{1,200}`")
+	mdLink     = pattern.New(`!?\[([^\]]*)\]\([^)]*\)|!?\[([^\]]*)\]\[[^\]]*\]|\[[^\]]+\]: \S+`)
+	anAddress  = pattern.New(`(?:https?|ftp)://\S+|\S+@\S+\.\w+`)
+	htmlTag    = pattern.New(`</?[a-zA-Z][^<>]{0,300}>|<!--.*?-->|\{\{[<%].*?[>%]\}\}`)
+	trackerTag = pattern.New(`^</?(?i:details|summary|img|a|br|p|div|table|tr|td|th|ul|ol|li|h[1-6]|b|i|hr|span|font|sub|sup|center)\b[^<>]*>`)
+	sentences  = pattern.New(`([.?!:;,)])  +`)
+	checkbox   = pattern.New(`^(?:[-*+•] ?)?\[[ xX]\] `)
+	terminal   = pattern.New(`^(?:\[\d+\][+-]?\s*(?:\d+|Stopped|Done|Running|Terminated|Killed|Exit.*|[A-Z]\w+  .*)?|=== (?:RUN|PAUSE|CONT|NAME).*|--- (?:PASS|FAIL|SKIP): .*|PASS|FAIL|ok  ?\t.*)$`)
+	aTime      = pattern.New(`^[\[(]?(?:\d\d?:\d\d(?::\d\d(?:[.,]\d+)?)?|\d{4}[-/.]\d\d?[-/.]\d\d?|(?:19|20)\d\d|\d\d?[-/.]\d\d?[-/.]\d{4})[\]).,:;]*$`)
+	listMark   = pattern.New(`^(?:[-*+•>#|]+|\d{1,2}[.)]) +`)
 )
 
 // wordy reports whether a line is what a person wrote, with all that is set into words in a ticket:
@@ -252,10 +258,29 @@ func wordy(text string) bool {
 	switch {
 	case all <= 3:
 		return plain == all && all > 0 && !gap
+	case gap && legend(rest):
+		return true
 	case gap:
 		return plain >= 8 && plain*4 >= all*3
 	}
 	return plain*5 >= all*3
+}
+
+// legend reports whether a line says what a name or a mark means: a sentence behind a gap, and no
+// figures.
+func legend(text string) bool {
+	_, said, _ := strings.Cut(strings.ReplaceAll(text, "\t", "  "), "  ")
+	said = strings.TrimSpace(said)
+	if strings.ContainsAny(text, "0123456789%") || strings.Contains(said, "  ") {
+		return false
+	}
+	words := strings.Fields(said)
+	for _, w := range words {
+		if !letterWord(w) {
+			return false
+		}
+	}
+	return len(words) >= 5
 }
 
 func eastern(r rune) bool {

@@ -23,6 +23,8 @@ func TestSorts(t *testing.T) {
 		{SortWords, "# ========\n# captured on: Mon Nov 23 01:02:03 2026"},
 		{SortWords, "[1]+  Stopped                 ./app"},
 		{SortWords, "<details>\n<summary>the dump</summary>"},
+		{SortWords, "wait #       which of the waits it is, the oldest first\n@#s          time in seconds since the program started"},
+		{SortWords, "go build -o queue ./cmd/queue\nGODEBUG=schedtrace=1000 ./queue"},
 		{SortCode, "package main\n\nimport \"fmt\"\n\nfunc main() {\n\tfor i := range 5 {\n\t\tgo work(i)\n\t}\n}"},
 		{SortCode, "int main(void) {\n    int n = read_all(fd);\n    return n;\n}"},
 		{SortCode, "SELECT a, count(*)\nFROM t\nWHERE b = 5\nGROUP BY a;"},

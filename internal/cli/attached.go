@@ -162,7 +162,7 @@ func weighed(v attach.Verdict) report.AttachedCause {
 	case v.Grade == attach.Outside:
 		c.Cause, c.Title = "", v.Where
 	case ok:
-		c.Title, c.Remedy = page.Title, detect.FirstRemedy(v.Cause)
+		c.Title, c.Remedy = page.Title, cmp.Or(v.Remedy, detect.FirstRemedy(v.Cause))
 	default:
 		c.Title = v.Cause
 	}

@@ -56,7 +56,8 @@ func looksMetrics(line string) bool {
 		return true
 	}
 	s, ok := parseSample(line)
-	return ok && !strings.HasSuffix(s.name, ":")
+	// Names of metrics are in small letters. "TIME_WAIT 41" is a count of somebody's.
+	return ok && !strings.HasSuffix(s.name, ":") && s.name != strings.ToUpper(s.name)
 }
 
 // metric maps a series of a metrics page to a stream.

@@ -2,11 +2,11 @@ package database
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // haproxy reads HAProxy's HTTP log: queue, connect, response and total time of each request.
@@ -32,12 +32,12 @@ var nginxTimes = &attach.Kind{
 }
 
 var (
-	haLine  = regexp.MustCompile(`\[\d+/\w+/\d{4}:\d\d:\d\d:\d\d\.\d+\] \S+ (\S+)/(\S+) (-?\d+)/(-?\d+)/(-?\d+)/(-?\d+)/\+?(\d+) (-?\d+) `)
-	nginxRT = regexp.MustCompile(`\b(?:rt|request_time|"request_time")"?[=:] ?"?(\d+\.\d+)`)
-	nginxUp = regexp.MustCompile(`\b(?:urt|upstream_response_time|upstream_time|us|urpt)"?[=:] ?"?(\d+\.\d+)`)
+	haLine  = pattern.New(`\[\d+/\w+/\d{4}:\d\d:\d\d:\d\d\.\d+\] \S+ (\S+)/(\S+) (-?\d+)/(-?\d+)/(-?\d+)/(-?\d+)/\+?(\d+) (-?\d+) (?:\S+ \S+ \S+ ([\w-]{2,4}) )?`)
+	nginxRT = pattern.New(`\b(?:rt|request_time|"request_time")"?[=:] ?"?(\d+\.\d+)`)
+	nginxUp = pattern.New(`\b(?:urt|upstream_response_time|upstream_time|us|urpt)"?[=:] ?"?(\d+\.\d+)`)
 	// nginxHead and nginxConn are parts of the upstream's time: to its first line, to connect.
-	nginxHead = regexp.MustCompile(`\b(?:uht|upstream_header_time)"?[=:] ?"?(\d+\.\d+)`)
-	nginxConn = regexp.MustCompile(`\b(?:uct|upstream_connect_time)"?[=:] ?"?(\d+\.\d+)`)
+	nginxHead = pattern.New(`\b(?:uht|upstream_header_time)"?[=:] ?"?(\d+\.\d+)`)
+	nginxConn = pattern.New(`\b(?:uct|upstream_connect_time)"?[=:] ?"?(\d+\.\d+)`)
 )
 
 func isNginx(text string) bool { return nginxRT.MatchString(text) && upstreamTime(text) != nil }
@@ -50,39 +50,99 @@ func upstreamTime(text string) []string {
 	return nginxHead.FindStringSubmatch(text)
 }
 
+// haTimes are where the time of one request went, in seconds. HAProxy writes -1 for a phase that
+// did not end: the rest of the time went there.
+type haTimes struct{ send, queue, connect, server, total float64 }
+
+func haRequest(m []string) (t haTimes, ended bool) {
+	ms := func(i int) float64 { v, _ := number(m[i]); return v / 1e3 }
+	phases := []*float64{&t.send, &t.queue, &t.connect, &t.server}
+	t.total = ms(7)
+	rest := t.total
+	for i, p := range phases {
+		if *p = ms(3 + i); *p < 0 {
+			*p = max(0, rest)
+			return t, false
+		}
+		rest -= *p
+	}
+	return t, true
+}
+
+// haEnds says who ended a request early and when, by the first two letters of the state.
+var haEnds = map[string]string{
+	"sH": "the server's timeout, before its answer", "sD": "the server's timeout, during its answer", "SH": "the server closed, before its answer", "SD": "the server closed, during its answer",
+	"sC": "the timeout of the connect to the server", "SC": "the server refused the connection", "sQ": "the timeout of the queue", "cR": "the client's timeout, before its request was whole",
+	"CR": "the client closed, before its request was whole", "cH": "the client's timeout, before the answer", "CH": "the client closed, before the answer", "cD": "the client's timeout, during the answer",
+	"CD": "the client closed, during the answer", "CQ": "the client closed, in the queue",
+}
+
 func readHAProxy(p *attach.Part) attach.Reading {
 	r := &result{}
-	var queue, connect, server, total []float64
-	slow := map[string]int{}
+	var send, queue, connect, server, total []float64
+	slow, ends := map[string]int{}, map[string]float64{}
+	open, unsent := 0, 0
 	for _, l := range p.Lines {
 		m := haLine.FindStringSubmatch(l.Text)
 		if m == nil {
 			continue
 		}
-		ms := func(i int) float64 { v, _ := number(m[i]); return max(0, v) / 1e3 }
-		queue, connect, server, total = append(queue, ms(4)), append(connect, ms(5)), append(server, ms(6)), append(total, ms(7))
+		if len(m[9]) >= 2 && haEnds[m[9][:2]] != "" {
+			ends[haEnds[m[9][:2]]+" ("+m[9][:2]+")"]++
+		}
+		if m[4] == "-1" { // it ended before HAProxy looked for a server
+			unsent++
+			continue
+		}
+		t, ended := haRequest(m)
+		send, queue, connect, server, total = append(send, t.send), append(queue, t.queue), append(connect, t.connect), append(server, t.server), append(total, t.total)
 		slow[m[1]+"/"+m[2]]++
+		if !ended {
+			open++
+		}
 	}
-	r.Title = "HAProxy log, " + attach.Plural(len(total), "request")
+	r.Title = "HAProxy log, " + attach.Plural(len(total)+unsent, "request")
+	early := func() {
+		if len(ends) > 0 {
+			r.figure("ended early, mostly by " + attach.Largest(ends)[0])
+		}
+		if unsent > 0 {
+			r.figure(attach.Plural(unsent, "request") + " ended before HAProxy looked for a server")
+		}
+	}
 	if len(total) == 0 {
+		r.Means = "No request got as far as a server."
+		early()
 		return r.done(attach.CannotTell)
 	}
 	line := fmt.Sprintf("median request %s: queue %s, connect %s, server's answer %s; at most %s", dur(attach.Median(total)), dur(attach.Median(queue)), dur(attach.Median(connect)), dur(attach.Median(server)), dur(slices.Max(total)))
 	r.figure(line)
+	early()
+	if open > 0 {
+		r.figure(fmt.Sprintf("%s without an answer: the time since the last phase that ended is taken for the next one's", attach.Plural(open, "request")))
+	}
 	r.figure("most requests at " + commonest(slow))
 	r.fact(FactStatement, attach.Median(total)*1e3, "")
 	r.Not = "The times are HAProxy's: what the server did meanwhile is not in it."
 	switch t := attach.Median(total); {
 	case t < 0.1:
 		r.Means = "Requests are answered fast in the median."
+		if len(ends) > 0 || open > 0 {
+			r.Means = "Requests end soon in the median, and some without an answer."
+			return r.done(attach.CannotTell)
+		}
 		return r.done(attach.Healthy)
 	case attach.Median(queue) >= 0.5*t:
 		r.Means = "Requests wait in HAProxy's queue for a free slot of the server."
 		r.candidate("pool-exhaustion", line)
+	case attach.Median(connect) >= 0.5*t:
+		r.outside("the way to the server behind HAProxy, or its full queue of connections: it did not accept in time", line, ratio(attach.Median(connect), t))
 	case attach.Median(server) >= 0.5*t:
 		r.outside("the server behind HAProxy", line, ratio(attach.Median(server), t))
+	case attach.Median(send) >= 0.5*t:
+		r.Means = "The client, or the network to it, sends its request late."
 	default:
-		r.Means = "Neither queue nor server holds most of the time: the client sends or reads slowly."
+		r.Means = "Most of the time passes after the server's answer has started: the server sends its data slowly, or the client reads slowly."
 	}
 	return r.done(attach.CannotTell)
 }

@@ -3,18 +3,18 @@ package database
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // What caches and proxies count of themselves: Redis' clients and keys, memcached, HAProxy's and
 // Envoy's statistics, nginx' status.
 
 // linesOf makes a claim of lines of which each matches, and at least so many.
-func linesOf(least int, re *regexp.Regexp) func([]paste.Line) int {
+func linesOf(least int, re *pattern.Regexp) func([]paste.Line) int {
 	return func(lines []paste.Line) int {
 		n, rows := 0, 0
 		for i, l := range lines {
@@ -37,7 +37,7 @@ func linesOf(least int, re *regexp.Regexp) func([]paste.Line) int {
 var redisClients = &attach.Kind{
 	Name:  "Redis CLIENT LIST",
 	Hints: []string{"addr="},
-	Claim: linesOf(1, regexp.MustCompile(`^id=\d+ addr=\S+ (laddr=\S+ )?fd=-?\d+ name=.* age=\d+ idle=\d+ `)),
+	Claim: linesOf(1, pattern.New(`^id=\d+ addr=\S+ (laddr=\S+ )?fd=-?\d+ name=.* age=\d+ idle=\d+ `)),
 	Read: func(p *attach.Part) attach.Reading {
 		r := &result{}
 		r.Glance = true
@@ -114,8 +114,8 @@ var redisKeys = &attach.Kind{
 }
 
 var (
-	bigKey     = regexp.MustCompile(`^(\[\d+\.\d+%\] )?Biggest +\w+ +found .*(with|has) \d+ \w+$`)
-	bigKeyLine = regexp.MustCompile(`^(# Scanning the entire keyspace|# average sizes per key type|# per 100 SCAN commands|-+ summary -+|Sampled \d+ keys|Total key length|\d+ \w+ with \d+ \w+ \([\d.]+% of keys|\[\d+\.\d+%\] )`)
+	bigKey     = pattern.New(`^(\[\d+\.\d+%\] )?Biggest +\w+ +found .*(with|has) \d+ \w+$`)
+	bigKeyLine = pattern.New(`^(# Scanning the entire keyspace|# average sizes per key type|# per 100 SCAN commands|-+ summary -+|Sampled \d+ keys|Total key length|\d+ \w+ with \d+ \w+ \([\d.]+% of keys|\[\d+\.\d+%\] )`)
 )
 
 var redisMemory = &attach.Kind{
@@ -154,7 +154,7 @@ var redisMemory = &attach.Kind{
 var memcached = &attach.Kind{
 	Name:  "memcached stats",
 	Hints: []string{"STAT "},
-	Claim: linesOf(3, regexp.MustCompile(`^(STAT [\w.:-]+ .*|STAT [\w.:-]+|END)$`)),
+	Claim: linesOf(3, pattern.New(`^(STAT [\w.:-]+ .*|STAT [\w.:-]+|END)$`)),
 	Read: func(p *attach.Part) attach.Reading {
 		r := &result{}
 		v := map[string]float64{}
@@ -259,11 +259,11 @@ func readHAProxyStats(p *attach.Part) attach.Reading {
 var envoyStats = &attach.Kind{
 	Name:  "Envoy stats",
 	Hints: []string{"cluster.", "server.", "listener.", "http."},
-	Claim: linesOf(3, regexp.MustCompile(`^(cluster|server|listener|http|cluster_manager|listener_manager|runtime|filesystem|main_thread|workers|overload|tls|vhost|tcp|grpc|access_logs|control_plane|dns|thread_local_cluster_manager|http1|http2|tls_inspector|redis|ext_authz|sds|wasm|cert|connection_limit|geoip)[.\w:|;@/-]*\.[\w.:@-]+: (\d+|P0\(.*|No recorded values|".*")$`)),
+	Claim: linesOf(3, pattern.New(`^(cluster|server|listener|http|cluster_manager|listener_manager|runtime|filesystem|main_thread|workers|overload|tls|vhost|tcp|grpc|access_logs|control_plane|dns|thread_local_cluster_manager|http1|http2|tls_inspector|redis|ext_authz|sds|wasm|cert|connection_limit|geoip)[.\w:|;@/-]*\.[\w.:@-]+: (\d+|P0\(.*|No recorded values|".*")$`)),
 	Read:  readEnvoy,
 }
 
-var envoyP = regexp.MustCompile(`P(50|99)\((nan|[\d.]+),([\d.]+)\)`)
+var envoyP = pattern.New(`P(50|99)\((nan|[\d.]+),([\d.]+)\)`)
 
 func readEnvoy(p *attach.Part) attach.Reading {
 	r := &result{}
@@ -319,7 +319,7 @@ func readEnvoy(p *attach.Part) attach.Reading {
 var nginxStatus = &attach.Kind{
 	Name:  "nginx stub_status",
 	Hints: []string{"Active connections: ", "server accepts handled"},
-	Claim: linesOf(3, regexp.MustCompile(`^(Active connections: \d+|server accepts handled requests( request_time)?|\d+ \d+ \d+( \d+)?|Reading: \d+ Writing: \d+ Waiting: \d+)$`)),
+	Claim: linesOf(3, pattern.New(`^(Active connections: \d+|server accepts handled requests( request_time)?|\d+ \d+ \d+( \d+)?|Reading: \d+ Writing: \d+ Waiting: \d+)$`)),
 	Read: func(p *attach.Part) attach.Reading {
 		r := &result{}
 		r.Title, r.Glance = "nginx stub_status", true

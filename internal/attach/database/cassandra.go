@@ -2,20 +2,20 @@ package database
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // Reports of Cassandra's nodetool. Those of its pools are in summaries.go.
 
 // report is a kind of which each line has one of some forms, and one form is sure.
 type report struct {
-	sure  *regexp.Regexp
-	lines *regexp.Regexp // others of its lines
-	least int            // sure ones
+	sure  *pattern.Regexp
+	lines *pattern.Regexp // others of its lines
+	least int             // sure ones
 }
 
 func (f report) claim(lines []paste.Line) int {
@@ -41,13 +41,13 @@ var nodeStatus = &attach.Kind{
 	Name:  "nodetool status",
 	Hints: []string{"Datacenter: ", "Status=Up/Down", "UN  ", "DN  ", "--  Address", "Note: "},
 	Claim: report{
-		sure:  regexp.MustCompile(`^([UD][NLJM]) +(\S+) +(?:[\d.,]+ [KMGT]?i?B|\?) +\d+ .*\b[0-9a-f]{8}-[0-9a-f]{4}-`),
-		lines: regexp.MustCompile(`^(Datacenter: \S+|=+|Status=Up/Down|\|/ State=Normal/Leaving/Joining/Moving|-- +Address .*|Note: .*)$`),
+		sure:  pattern.New(`^([UD][NLJM]) +(\S+) +(?:[\d.,]+ [KMGT]?i?B|\?) +\d+ .*\b[0-9a-f]{8}-[0-9a-f]{4}-`),
+		lines: pattern.New(`^(Datacenter: \S+|=+|Status=Up/Down|\|/ State=Normal/Leaving/Joining/Moving|-- +Address .*|Note: .*)$`),
 	}.claim,
 	Read: readNodeStatus,
 }
 
-var nodeRow = regexp.MustCompile(`^([UD])([NLJM]) +(\S+) `)
+var nodeRow = pattern.New(`^([UD])([NLJM]) +(\S+) `)
 
 func readNodeStatus(p *attach.Part) attach.Reading {
 	r := &result{}
@@ -84,16 +84,16 @@ var compactions = &attach.Kind{
 	Name:  "nodetool compactionstats",
 	Hints: []string{"pending tasks: ", "compaction type", "Active compaction remaining time", "pending compactions", "concurrent compactors"},
 	Claim: report{
-		sure:  regexp.MustCompile(`^(pending tasks: \d+|id +compaction type +keyspace|compaction type +keyspace|Active compaction remaining time : +.*|pending compactions +\d+)$|^id +compaction type +keyspace`),
-		lines: regexp.MustCompile(`^(- \S+: \d+|[0-9a-f-]{36} +\S.*%|\S+ +\S+ +\S+ +\d+ +\d+ +bytes +[\d.]+%|concurrent compactors .*|compactions (completed|aborted).*|(minute|5 minute|15 minute|mean) rate .*|compaction throughput.*|data compacted.*)$`),
+		sure:  pattern.New(`^(pending tasks: \d+|id +compaction type +keyspace|compaction type +keyspace|Active compaction remaining time : +.*|pending compactions +\d+)$|^id +compaction type +keyspace`),
+		lines: pattern.New(`^(- \S+: \d+|[0-9a-f-]{36} +\S.*%|\S+ +\S+ +\S+ +\d+ +\d+ +bytes +[\d.]+%|concurrent compactors .*|compactions (completed|aborted).*|(minute|5 minute|15 minute|mean) rate .*|compaction throughput.*|data compacted.*)$`),
 	}.claim,
 	Read: readCompactions,
 }
 
 var (
-	pendingTasks = regexp.MustCompile(`^pending (?:tasks:|compactions) +(\d+)$`)
-	remaining    = regexp.MustCompile(`^Active compaction remaining time : +(\S+)`)
-	running      = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-\S+ +(\S+) +(\S+) +(\S+) `)
+	pendingTasks = pattern.New(`^pending (?:tasks:|compactions) +(\d+)$`)
+	remaining    = pattern.New(`^Active compaction remaining time : +(\S+)`)
+	running      = pattern.New(`^[0-9a-f]{8}-[0-9a-f]{4}-\S+ +(\S+) +(\S+) +(\S+) `)
 )
 
 func readCompactions(p *attach.Part) attach.Reading {
@@ -128,8 +128,8 @@ var nodeGC = &attach.Kind{
 	Name:  "nodetool gcstats",
 	Hints: []string{"Interval (ms) Max GC Elapsed (ms)"},
 	Claim: report{
-		sure:  regexp.MustCompile(`^Interval \(ms\) Max GC Elapsed \(ms\) ?Total GC Elapsed \(ms\)`),
-		lines: regexp.MustCompile(`^\d+(?: +(?:[\d.]+|NaN|-1)){5,8}$`),
+		sure:  pattern.New(`^Interval \(ms\) Max GC Elapsed \(ms\) ?Total GC Elapsed \(ms\)`),
+		lines: pattern.New(`^\d+(?: +(?:[\d.]+|NaN|-1)){5,8}$`),
 	}.claim,
 	Read: readNodeGC,
 }
@@ -172,14 +172,14 @@ var nodeHistograms = &attach.Kind{
 	Name:  "nodetool histograms",
 	Hints: []string{"proxy histograms", " histograms", "Percentile "},
 	Claim: report{
-		sure:  regexp.MustCompile(`^(proxy histograms|Percentile +.*\b(Read Latency|Write Latency)\b.*)$`),
-		lines: regexp.MustCompile(`^(\S+/\S+ histograms|\(micros\).*|(?:\d+%|Min|Max)(?: +(?:[\d.]+|NaN)){2,8})$`),
+		sure:  pattern.New(`^(proxy histograms|Percentile +.*\b(Read Latency|Write Latency)\b.*)$`),
+		lines: pattern.New(`^(\S+/\S+ histograms|\(micros\).*|(?:\d+%|Min|Max)(?: +(?:[\d.]+|NaN)){2,8})$`),
 	}.claim,
 	Read: readNodeHistograms,
 }
 
 // gap is between two columns whose names have blanks.
-var gap = regexp.MustCompile(`  +`)
+var gap = pattern.New(`  +`)
 
 func readNodeHistograms(p *attach.Part) attach.Reading {
 	r := &result{}

@@ -2,11 +2,11 @@ package database
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // clickhouse reads what ClickHouse's client prints below a result: how long the statement took,
@@ -22,8 +22,8 @@ var clickhouse = &attach.Kind{
 }
 
 var (
-	houseTook = regexp.MustCompile(`^\s*[\d.]+ rows? in set\. Elapsed: ([\d.]+) sec\.(?: Processed ([\d.]+(?: (?:thousand|million|billion|trillion))?) rows?, ([\d.]+ [KMGT]?i?B))?`)
-	housePeak = regexp.MustCompile(`^(?:MemoryTracker: )?Peak memory usage(?: \(for query\))?: [\d.]+ [KMGT]?i?B\.$`)
+	houseTook = pattern.New(`^\s*[\d.]+ rows? in set\. Elapsed: ([\d.]+) sec\.(?: Processed ([\d.]+(?: (?:thousand|million|billion|trillion))?) rows?, ([\d.]+ [KMGT]?i?B))?`)
+	housePeak = pattern.New(`^(?:MemoryTracker: )?Peak memory usage(?: \(for query\))?: [\d.]+ [KMGT]?i?B\.$`)
 )
 
 func houseLine(text string) bool {

@@ -8,7 +8,9 @@
 //	facts.go          facts for rules over several parts; how a reading is gathered
 //	numbers.go        durations and numbers, read and printed
 //	tidbslow.go       TiDB's slow log
-//	tidbexpensive.go  TiDB's statements that still run; TiKV's timestamps that lag; CockroachDB's log
+//	tidbslow_read.go  what an entry says of retries, and of TiKV's part
+//	tidbexpensive.go  TiDB's statements that still run; TiKV's timestamps that lag
+//	cockroach.go      CockroachDB's log
 //	tidbplan.go       TiDB's plans: their rows and times
 //	tidbinfo.go       execution info of a plan, pasted without its row
 //	tidbplan_read.go  what a plan says: client's clock against server's first
@@ -16,14 +18,20 @@
 //	etcd.go           etcd's log
 //	etcdmetrics.go    etcd's histograms, and what Prometheus answers of them
 //	redis.go          Redis' SLOWLOG and INFO
+//	redisconfig.go    answers to CONFIG GET
 //	redislatency.go   Redis' latency monitor, and redis-cli's own measurements
 //	redislog.go       Redis' log; mysqladmin's line
 //	postgres.go       PostgreSQL's log
-//	pgstate.go        pg_stat_activity and PostgreSQL's plans
+//	postgreslocks.go   of it: who waits for locks, and in which queue
+//	postgresvacuum.go  of it: what autovacuum took and left
+//	pgstate.go        pg_stat_activity
+//	pgplan.go         PostgreSQL's plans: nodes and their times
+//	pgplan_read.go    what a plan of PostgreSQL or MySQL says
 //	flatplan.go       plans whose indentation was lost
 //	mysqlplan.go      MySQL's plans as a tree
 //	innodb.go         InnoDB's status
 //	mysql.go          MySQL's processlist and slow log
+//	mysqlcomma.go     of it: a processlist with commas
 //	mysqllog.go       MySQL's error log: the page cleaner
 //	explain.go        MySQL's EXPLAIN, pg_locks
 //	planjson.go       plans as JSON
@@ -31,15 +39,29 @@
 //	hotthreads.go     Elasticsearch's hot threads
 //	sqltable.go       results of statements, as clients print them
 //	sqlviews.go       tables of which it is known what they say: locks, statements, waits
+//	pgbouncer.go      of them: PgBouncer's pools
+//	sqlmore.go        ClickHouse's query_log, PgHero's list
 //	sqlstate.go       the others: counters and settings
 //	cassandra.go      nodetool's reports
+//	digestjson.go     pt-query-digest --output json
 //	summaries.go      pt-query-digest, mysqldumpslow, pools of threads
 //	cachestats.go     what Redis, memcached, HAProxy, Envoy and nginx count of themselves
 //	mongostat.go      mongostat
+//	elasticrejected.go  tasks that Elasticsearch refused
+//	fpmlog.go         PHP-FPM's log
+//	workers.go        PHP-FPM's status, mongotop
 //	mongostate.go     MongoDB's serverStatus and currentOp
+//	mongolate.go      its own slow serverStatus; locks of currentOp, as Python prints it too
 //	clickhouse.go     the figures below a result of ClickHouse's client
+//	clickhouselog.go  ClickHouse's server log
 //	hikari.go         HikariCP's log of a pool
+//	spoken.go         logs whose fixed words say that their own server was late
+//	spokenkinds.go    such logs: ZooKeeper, Seastar, event loops, raft, a client of Redis
+//	dotnetcounters.go  what dotnet-counters collects
+//	apitrace.go       traces of requests that Kubernetes logs
+//	rdkafka.go        what librdkafka counts
 //	rabbitmq.go       RabbitMQ's alarms
 //	proxyerrors.go    what nginx and HAProxy say of servers behind them
 //	accesslog.go      logs of HAProxy and nginx with times
+//	envoylog.go       logs of Envoy
 package database

@@ -3,13 +3,14 @@ package database
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // etcd reads etcd's log: the old text with a bar, and JSON since 3.4. What counts are its own
@@ -34,16 +35,16 @@ var etcd = &attach.Kind{
 }
 
 var (
-	etcdOld    = regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ [IWENCD] \| (etcdserver|raft|wal|mvcc|embed|rafthttp|etcdmain|snap|lease|auth|pkg|api|store|membership)\b`)
-	etcdCaller = regexp.MustCompile(`"caller": ?"(etcdserver|raft|wal|mvcc|embed|rafthttp|etcdmain|membership|v3rpc|traceutil|v3compactor|cindex)/`)
+	etcdOld    = pattern.New(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ [IWENCD] \| (etcdserver|raft|wal|mvcc|embed|rafthttp|etcdmain|snap|lease|auth|pkg|api|store|membership)\b`)
+	etcdCaller = pattern.New(`"caller": ?"(etcdserver|raft|wal|mvcc|embed|rafthttp|etcdmain|membership|v3rpc|traceutil|v3compactor|cindex)/`)
 	// etcdMaybe are names that packages of other programs have as well.
-	etcdMaybe = regexp.MustCompile(`^\{"level": ?"\w+", ?"ts": ?"[^"]+", ?"(?:logger|caller)": ?"(?:[\w.-]+", ?"caller": ?")?(snap|lease|auth|fileutil|txn|backend|schema|version|zapgrpc|flags|host|grpcproxy|transport|leasing|storage|apply|adapters|osutil|api)/`)
-	etcdRaft  = regexp.MustCompile(`^raft\d{4}/\d\d/\d\d \d\d:\d\d:\d\d INFO: `)
-	etcdWords = regexp.MustCompile(`apply request took too long|apply entries took too long|took too long [([][\d.]+\w+[)\]] to execute|slow fdatasync|failed to send out heartbeat on time|leader failed to send out heartbeat|wal: sync duration of|waiting for ReadIndex response took too long|server is likely overloaded|leader is overloaded likely|avoid queries with large range`)
+	etcdMaybe = pattern.New(`^\{"level": ?"\w+", ?"ts": ?"[^"]+", ?"(?:logger|caller)": ?"(?:[\w.-]+", ?"caller": ?")?(snap|lease|auth|fileutil|txn|backend|schema|version|zapgrpc|flags|host|grpcproxy|transport|leasing|storage|apply|adapters|osutil|api)/`)
+	etcdRaft  = pattern.New(`^raft\d{4}/\d\d/\d\d \d\d:\d\d:\d\d INFO: `)
+	etcdWords = pattern.New(`apply request took too long|apply entries took too long|took too long [([][\d.]+\w+[)\]] to execute|slow fdatasync|failed to send out heartbeat on time|leader failed to send out heartbeat|wal: sync duration of|waiting for ReadIndex response took too long|server is likely overloaded|leader is overloaded likely|avoid queries with large range`)
 	// etcdLogged is what a line of a log has and a sentence about it has not.
-	etcdLogged = regexp.MustCompile(`"msg":|\d\d:\d\d:\d\d| \| |^\s*(?:etcdserver|etcdmain|rafthttp|raft|wal|mvcc|embed|lease)(?:/\S+)?: |\bmsg=`)
-	etcdTook   = regexp.MustCompile(`"took": ?"?([\d.]+[mµun]?s?|[\dhm.s]+)"?|took too long \(([\dhmµu.s]+)\)|took too long \[([\dhmµu.s]+)(?: for|\])|sync duration of ([\dhmµu.s]+)`)
-	etcdOver   = regexp.MustCompile(`"exceeded-duration": ?"([^"]+)"|timeout for ([\dhmµun.s]+)[,)]`)
+	etcdLogged = pattern.New(`"msg":|\d\d:\d\d:\d\d| \| |^\s*(?:etcdserver|etcdmain|rafthttp|raft|wal|mvcc|embed|lease)(?:/\S+)?: |\bmsg=`)
+	etcdTook   = pattern.New(`"took": ?"?([\d.]+[mµun]?s?|[\dhm.s]+)"?|took too long \(([\dhmµu.s]+)\)|took too long \[([\dhmµu.s]+)(?: for|\])|sync duration of ([\dhmµu.s]+)`)
+	etcdOver   = pattern.New(`"exceeded-duration": ?"([^"]+)"|(?:timeout|deadline exceeded) for ([\dhmµun.s]+)[,)]`)
 )
 
 func isEtcd(text string) bool {
@@ -65,6 +66,29 @@ type complaints struct {
 	many                      int     // reads whose answer had many keys
 	keys, size                float64 // the largest of their answers, in keys and bytes
 	lines                     int
+	ends, waits               []float64 // when slow requests ended, and how long they took; s
+}
+
+var etcdAt = pattern.New(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\.\d+`)
+
+// ended notes when a request ended that took v seconds.
+func (c *complaints) ended(text string, v float64) {
+	if at, err := time.Parse("2006-01-02 15:04:05.999999999", strings.Replace(etcdAt.FindString(text), "T", " ", 1)); err == nil {
+		c.ends, c.waits = append(c.ends, float64(at.UnixMicro())/1e6), append(c.waits, v)
+	}
+}
+
+// together says that requests which took unlike times ended at one moment: they waited for one
+// thing.
+func (c *complaints) together(r *result) {
+	if len(c.ends) < 3 {
+		return
+	}
+	within, apart := slices.Max(c.ends)-slices.Min(c.ends), slices.Max(c.waits)-slices.Min(c.waits)
+	if within > 0.1 || apart < 10*within || apart < 0.1 {
+		return
+	}
+	r.figure(fmt.Sprintf("%d slow requests of %s to %s ended within %s: they waited for one moment, not each for itself", len(c.ends), dur(slices.Min(c.waits)), dur(slices.Max(c.waits)), dur(within)))
 }
 
 func readEtcd(p *attach.Part) attach.Reading {
@@ -92,6 +116,9 @@ func readEtcd(p *attach.Part) attach.Reading {
 		}
 		r.Not = "Whether the device was slow, or the thread had no CPU while it waited, the log does not say."
 		r.next("iostat -x 1 30; whystall record --pid $(pidof etcd)", "says whether the disk or the CPU made the fdatasync long")
+	case c.brief():
+		r.Means = "Etcd's oldest versions log all that takes 10 ms: these were late by next to nothing, and nothing stalled."
+		r.Not = "That the disk is slow: \"took too long\" means 10 ms here."
 	case c.onlyMany():
 		r.Means = "etcd answered a read of many keys: reading and sending them takes time by itself, and nothing else was late."
 		r.Not = "Whether the disk, the CPU or the number of keys made the read long."
@@ -105,6 +132,9 @@ func readEtcd(p *attach.Part) attach.Reading {
 			r.candidate("cpu-throttled", line)
 		}
 		r.Means = "etcd was late; a slow disk, a lack of CPU and the network to its peers all look like this in its log."
+		if c.onlyApplies() {
+			r.Means = "etcd was late in applying what its members had agreed on, which it does by itself: a slow disk, a lack of CPU and large entries or reads in them look alike. The network to its peers is no part of it."
+		}
 		r.Not = "These lines name no slow fdatasync: a slow disk is not shown."
 		r.next("curl -s http://127.0.0.1:2379/metrics | grep -E 'wal_fsync_duration|backend_commit_duration|peer_round_trip'", "tells the disk from the network")
 		r.next("whystall record --pid $(pidof etcd)", "says whether etcd had its CPU")
@@ -120,13 +150,29 @@ func readEtcd(p *attach.Part) attach.Reading {
 const manyKeys = 100
 
 var (
-	etcdKeys = regexp.MustCompile(`range_response_count:(\d+)|"range_response_count": ?"?(\d+)`)
-	etcdSize = regexp.MustCompile(`\bsize:(\d+)|"(?:response_|request_)?size": ?"?(\d+)`)
+	etcdKeys = pattern.New(`range_response_count:(\d+)|"range_response_count": ?"?(\d+)`)
+	etcdSize = pattern.New(`\bsize:(\d+)|"(?:response_|request_)?size": ?"?(\d+)`)
 )
+
+// stallLeast is in seconds what newer versions of etcd take for late at all.
+const stallLeast = 0.1
+
+// brief reports whether all that was late took less than newer versions complain of, which versions
+// before 3.2 do from 10 ms on.
+func (c *complaints) brief() bool {
+	late := slices.Concat(c.apply, c.reads)
+	return len(late) > 0 && slices.Max(late) < stallLeast && c.beats+c.index+c.timeouts+c.elections+c.unsent == 0
+}
 
 // onlyMany reports whether all that was late are reads of many keys: a few of them show no lack.
 func (c *complaints) onlyMany() bool {
 	return len(c.reads)+len(c.apply) > 0 && c.many == len(c.reads)+len(c.apply) && c.many < 3 && c.beats+c.index+c.timeouts+c.elections == 0
+}
+
+// onlyApplies reports whether all that was late are applies of entries. What etcd 3.4 calls an
+// apply request may be a read that waited for the leader, and counts among reads.
+func (c *complaints) onlyApplies() bool {
+	return len(c.apply) > 0 && len(c.reads)+c.beats+c.index+c.timeouts+c.elections+c.unsent == 0
 }
 
 // answer notes how much a slow read returned.
@@ -186,9 +232,11 @@ func (c *complaints) line(text string) {
 		c.fsync = append(c.fsync, v)
 	case strings.Contains(text, "took too long") && strings.Contains(text, "read-only"):
 		c.reads = append(c.reads, v)
+		c.ended(text, v)
 		c.answer(text)
 	case strings.Contains(text, "took too long"):
 		c.apply = append(c.apply, v)
+		c.ended(text, v)
 		c.answer(text)
 	}
 }
@@ -203,6 +251,7 @@ func (c *complaints) figures(r *result) {
 			r.fact(FactStall, attach.Median(f.v)*1e3, f.text)
 		}
 	}
+	c.together(r)
 	if c.keys >= manyKeys {
 		line := "the largest answer of them: " + count(c.keys) + " keys"
 		if c.size > 0 {

@@ -3,13 +3,13 @@ package database
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // etcdMetrics is what etcd's metrics say of its disk and its peers: the histograms of its page, and
@@ -23,12 +23,12 @@ var etcdMetrics = &attach.Kind{
 }
 
 var (
-	etcdMetric = regexp.MustCompile(`^(?:# (?:HELP|TYPE) )?(etcd_\w+?)(_bucket|_sum|_count)?(?:\{([^}]*)\})?(?: +([\d.eE+-]+|NaN)| \S.*)$`)
-	etcdBound  = regexp.MustCompile(`\ble="([^"]+)"`)
-	etcdPeer   = regexp.MustCompile(`\b(?:To|instance)="([^"]+)"`)
-	quantileOf = regexp.MustCompile(`histogram_quantile\(\s*(0?\.\d+)\s*,.*\b(etcd_\w+?)_bucket\b`)
+	etcdMetric = pattern.New(`^(?:# (?:HELP|TYPE) )?(etcd_\w+?)(_bucket|_sum|_count)?(?:\{([^}]*)\})?(?: +([\d.eE+-]+|NaN)| \S.*)$`)
+	etcdBound  = pattern.New(`\ble="([^"]+)"`)
+	etcdPeer   = pattern.New(`\b(?:To|instance)="([^"]+)"`)
+	quantileOf = pattern.New(`histogram_quantile\(\s*(0?\.\d+)\s*,.*\b(etcd_\w+?)_bucket\b`)
 	// "{instance="10.0.0.1:2379"} | 0.07", with an arrow, or with blanks only
-	promAnswer = regexp.MustCompile(`^(?:etcd_\w+)?\{(.*)\}\s*(?:\||=>)?\s*(\d[\d.eE+-]*)(?: @\[[\d.]+\])?$`)
+	promAnswer = pattern.New(`^(?:etcd_\w+)?\{(.*)\}\s*(?:\||=>)?\s*(\d[\d.eE+-]*)(?: @\[[\d.]+\])?$`)
 )
 
 // etcdJudged are the histograms that are judged, with what etcd's manual asks of their p99, in s.
@@ -37,6 +37,7 @@ var etcdJudged = []struct {
 	want         float64
 }{
 	{"etcd_disk_wal_fsync_duration_seconds", "fsync of the write-ahead log", 0.010},
+	{"etcd_wal_fsync_durations_seconds", "fsync of the write-ahead log", 0.010}, // etcd 2
 	{"etcd_disk_backend_commit_duration_seconds", "commit of the backend", 0.025},
 	{"etcd_network_peer_round_trip_time_seconds", "round trip to a peer", 0.050},
 }
@@ -200,26 +201,40 @@ func (s *etcdSeries) judge(r *etcdResult) {
 		r.few = true
 		return
 	}
-	low := 0.0
-	for i, n := range s.le {
-		if n < 0.99*all {
-			low = s.bounds[i]
-			continue
-		}
-		if math.IsInf(s.bounds[i], 1) {
-			line += fmt.Sprintf(", p99 above %s", dur(low))
-		} else {
-			line += fmt.Sprintf(", p99 between %s and %s", dur(low), dur(s.bounds[i]))
-		}
-		break
+	half, _ := s.quantile(0.5, all)
+	low, high := s.quantile(0.99, all)
+	switch {
+	case high == 0:
+	case math.IsInf(high, 1):
+		line += fmt.Sprintf(", p99 above %s", dur(low))
+	default:
+		line += fmt.Sprintf(", p99 between %s and %s", dur(low), dur(high))
+	}
+	if half >= want {
+		line += fmt.Sprintf(", half of them above %s", dur(half))
 	}
 	if n := len(s.bounds); n > 1 && math.IsInf(s.bounds[n-1], 1) && all > s.le[n-2] {
 		line += fmt.Sprintf("; %s took more than %s", count(all-s.le[n-2]), dur(s.bounds[n-2]))
 	}
 	r.figure(line)
 	if low >= want {
-		r.slowMetric(s.metric, line, false)
+		// Since the start may be one bad hour, but not where the usual fsync is late as well.
+		r.slowMetric(s.metric, line, half >= want && low >= everSlow)
 	}
+}
+
+// everSlow is a p99 in s, since the start, of a disk that is slow whatever the hour.
+const everSlow = 0.064
+
+// quantile gives the bounds between which a quantile lies; high is 0 where no bucket has it.
+func (s *etcdSeries) quantile(q, all float64) (low, high float64) {
+	for i, n := range s.le {
+		if n >= q*all {
+			return low, s.bounds[i]
+		}
+		low = s.bounds[i]
+	}
+	return low, 0
 }
 
 func (a *etcdAnswers) add(labels, value string) {

@@ -2,20 +2,22 @@ package database
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // mysqlExplain reads MySQL's EXPLAIN as a table: estimates, and no time.
 var mysqlExplain = &attach.Kind{
-	Name:  "MySQL EXPLAIN",
-	Hints: []string{"select_type", "+--"},
-	Claim: claimExplain,
-	Read:  readExplain,
+	Name:    "MySQL EXPLAIN",
+	Hints:   []string{"select_type", "+--"},
+	Claim:   claimExplain,
+	Reports: true, // each is of one statement
+	Apart:   func(paste.Line) bool { return true },
+	Read:    readExplain,
 }
 
 // pgLocks reads pg_locks: who has which lock of tables, and who waits.
@@ -27,7 +29,7 @@ var pgLocks = &attach.Kind{
 			return 0
 		}
 		n := 1
-		for n < len(lines) && lines[n].Command == "" && (strings.Contains(lines[n].Text, "|") || strings.HasPrefix(lines[n].Text, "---")) {
+		for n < len(lines) && lines[n].Command == "" && inTable(lines, n) {
 			n++
 		}
 		if n < len(lines) && pgRows.MatchString(strings.TrimSpace(lines[n].Text)) {
@@ -42,8 +44,8 @@ var pgLocks = &attach.Kind{
 }
 
 var (
-	explainHead = regexp.MustCompile(`^\|?\s*id\s*[|\t]\s*select_type\s*[|\t]\s*table\s*[|\t]`)
-	pgLocksHead = regexp.MustCompile(`\|.*\bmode\b.*\|.*\bgranted\b|\|.*\bgranted\b.*\|.*\bmode\b|^\s*mode\s+\|\s*granted`)
+	explainHead = pattern.New(`^\|?\s*id\s*[|\t]\s*select_type\s*[|\t]\s*table\s*[|\t]`)
+	pgLocksHead = pattern.New(`\|.*\bmode\b.*\|.*\bgranted\b|\|.*\bgranted\b.*\|.*\bmode\b|^\s*mode\s+\|\s*granted`)
 )
 
 func claimExplain(lines []paste.Line) int {
@@ -60,7 +62,7 @@ func claimExplain(lines []paste.Line) int {
 		if rowsInSet.MatchString(t) {
 			return n + 1
 		}
-		if !strings.Contains(t, "|") && !planRule.MatchString(t) && !strings.Contains(t, "\t") {
+		if !inTable(lines, n) && !strings.Contains(t, "\t") {
 			break
 		}
 	}

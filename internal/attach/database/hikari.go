@@ -2,7 +2,6 @@ package database
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // hikari is what HikariCP, the usual pool of connections of Java programs, logs of itself.
@@ -23,19 +23,21 @@ var hikari = &attach.Kind{
 	Read:      readHikari,
 }
 
-var hikariMarks = []string{"request timed out after ", "housekeeper delta=", ", waiting=", "onnection leak detection", "connection leak detected", "HikariPool-"}
+var hikariMarks = []string{"request timed out after ", "housekeeper delta=", ", waiting=", "onnection leak detection", "connection leak detected", "HikariPool-", "connection elided"}
 
 var (
 	// "(total=10, active=10, idle=0, waiting=52)"
-	hikariStats = regexp.MustCompile(`\(total=(\d+)(?:/\d+)?, active=(\d+), idle=(\d+)(?:/\d+)?, waiting=(\d+)\)`)
-	hikariOut   = regexp.MustCompile(`Connection is not available, request timed out after (\d+)ms`)
-	hikariDelta = regexp.MustCompile(`housekeeper delta=([\dhmsuµn.]+)\)`)
-	hikariLeak  = regexp.MustCompile(`[Cc]onnection leak detect(?:ed|ion triggered)`)
-	hikariOther = regexp.MustCompile(`\bHikariPool-\d+ - \S`)
+	hikariStats = pattern.New(`\(total=(\d+)(?:/\d+)?, active=(\d+), idle=(\d+)(?:/\d+)?, waiting=(\d+)\)`)
+	hikariOut   = pattern.New(`Connection is not available, request timed out after (\d+)ms`)
+	hikariDelta = pattern.New(`housekeeper delta=([\dhmsuµn.]+)\)`)
+	// Since 5.0: threads that wait, and connections that were asked for and are not open yet.
+	hikariElided = pattern.New(`Add connection elided, waiting (\d+), queue (\d+)`)
+	hikariLeak   = pattern.New(`[Cc]onnection leak detect(?:ed|ion triggered)`)
+	hikariOther  = pattern.New(`\bHikariPool-\d+ - \S`)
 )
 
 func isHikari(text string) bool {
-	return hikariStats.MatchString(text) || hikariOut.MatchString(text) || hikariDelta.MatchString(text) || hikariLeak.MatchString(text) || hikariOther.MatchString(text)
+	return hikariStats.MatchString(text) || hikariOut.MatchString(text) || hikariDelta.MatchString(text) || hikariLeak.MatchString(text) || hikariElided.MatchString(text) || hikariOther.MatchString(text)
 }
 
 // leaped is the delay of the pool's own timer from which on it is a machine that slept rather than
@@ -49,6 +51,7 @@ type hikariSaid struct {
 	limits              []float64
 	deltas              []float64 // s
 	leaks               int
+	waiting, queued     []float64 // threads that wait; connections that are being opened
 }
 
 func (h *hikariSaid) line(text string) {
@@ -74,6 +77,11 @@ func (h *hikariSaid) line(text string) {
 			h.deltas = append(h.deltas, d.Seconds())
 		}
 	}
+	if m := hikariElided.FindStringSubmatch(text); m != nil {
+		waiting, _ := number(m[1])
+		queued, _ := number(m[2])
+		h.waiting, h.queued = append(h.waiting, waiting), append(h.queued, queued)
+	}
 	if hikariLeak.MatchString(text) {
 		h.leaks++
 	}
@@ -91,13 +99,17 @@ func readHikari(p *attach.Part) attach.Reading {
 			h.active, h.total, attach.Plural(int(h.most), "thread"), h.full, h.stats))
 	}
 	if len(h.limits) > 0 {
-		r.figure(fmt.Sprintf("%s gave up after %s without a connection", attach.Plural(len(h.limits), "request"), dur(slices.Max(h.limits))))
+		r.figure(h.gaveUp())
 	}
 	if len(h.deltas) > 0 {
-		r.figure(fmt.Sprintf("the pool's own timer was late: %s, by %s in the median, at most %s", times(len(h.deltas)), long(attach.Median(h.deltas)), long(slices.Max(h.deltas))))
+		r.figure(h.lateness())
 	}
 	if h.leaks > 0 {
 		r.figure("connections that were held longer than the leak threshold: " + times(h.leaks))
+	}
+	if len(h.waiting) > 0 {
+		r.figure(fmt.Sprintf("%.0f threads at most wait for a connection, the last line says %.0f; up to %.0f connections are asked for and not open yet",
+			slices.Max(h.waiting), h.waiting[len(h.waiting)-1], slices.Max(h.queued)))
 	}
 	h.judge(r)
 	if len(r.Signs) == 0 && r.Means == "" {
@@ -107,31 +119,58 @@ func readHikari(p *attach.Part) attach.Reading {
 	return r.done(attach.CannotTell)
 }
 
+func (h *hikariSaid) lateness() string {
+	line := "the pool's own timer was late: " + times(len(h.deltas))
+	if len(h.deltas) == 1 {
+		return line + ", by " + long(h.deltas[0])
+	}
+	return line + fmt.Sprintf(", by %s in the median, at most %s", long(attach.Median(h.deltas)), long(slices.Max(h.deltas)))
+}
+
+func (h *hikariSaid) gaveUp() string {
+	return fmt.Sprintf("%s gave up after %s without a connection", attach.Plural(len(h.limits), "request"), dur(slices.Max(h.limits)))
+}
+
 func (h *hikariSaid) judge(r *result) {
 	if len(h.deltas) > 0 {
 		h.late(r)
 	}
 	switch {
-	case h.full > 0 || len(h.limits) > 0:
+	case h.full == 0 && len(h.limits) > 0 && len(h.deltas) > 0:
+		r.Means = "The pool's own timer was late as well: nothing of the process ran, or its clock was set. That alone explains a request that waited past its limit."
+		r.Not = "That the pool is short of connections: no figure of it is here, and a limit passes while nothing runs, too."
+	case h.full == 0 && len(h.limits) > 0:
+		r.Means = "A request got no connection within its limit: all were in use, or none could be opened. No figure of the pool at that moment says which."
+		r.Not = "That the pool is too small: without its figures (active, idle, waiting) a server that takes no connection looks the same."
+		r.candidate("pool-exhaustion", h.gaveUp())
+		r.next("the log at DEBUG, where the pool writes its figures each 30 s; jcmd PID Thread.print -l", "whether all connections are in use, and what their holders do")
+	case h.full > 0:
 		r.Means = "Threads wait for a connection of the pool: all are in use. What their holders do meanwhile decides."
 		r.Not = "Why connections are held: a slow statement, a transaction that stays open, or a pool that is too small look the same."
 		r.found("pool-exhaustion", finding.Possible, r.Figures[0], 0)
 		r.next("jcmd PID Thread.print -l", "shows what the threads do which hold the connections")
+	case len(h.waiting) > 0 && slices.Max(h.waiting) > 0:
+		r.Means = "Threads wait for a connection while new ones are being opened: the pool is short of them, or opening one takes long."
+		r.Not = "How long a thread waits: these lines have no time of a wait."
+		r.candidate("pool-exhaustion", r.Figures[len(r.Figures)-1])
+		r.next("jcmd PID Thread.print -l", "shows what the threads do which hold the connections, and the one that opens them")
 	case h.leaks > 0:
 		r.Means = "Connections are held for long; nobody is shown to wait for one."
 		r.candidate("pool-exhaustion", r.Figures[len(r.Figures)-1])
 	}
 }
 
-// late says what a late timer means: the whole process did not run.
+// late says what a late timer means: the whole process did not run, or the timer's own task did not
+// end: it closes and tests connections, and a driver may hang in that.
 func (h *hikariSaid) late(r *result) {
-	line := r.Figures[len(r.Figures)-1]
-	r.Not = "It says nothing of the database, nor of connections: the timer needs neither."
+	line := h.lateness()
+	r.Not = "It says nothing of the database, nor that the pool is short of connections."
+	r.next("jcmd PID Thread.print, twice while it is late", "whether the housekeeper hangs in the driver, or the whole process stands still")
 	if attach.Median(h.deltas) >= leaped {
-		r.Means = "The process stood still for minutes or the clock was set: a machine that was suspended does that, such as a laptop that slept."
+		r.Means = "For minutes the process stood still, or the clock was set, as where a machine was suspended; or the timer's own task hung in the driver."
 		return
 	}
-	r.Means = "The whole process stood still: it had no CPU, was in a pause of the JVM, or its memory was swapped out."
+	r.Means = "The process stood still (no CPU, a pause of the JVM, memory that was swapped out), or the timer's own task hung in the driver."
 	r.candidate("cpu-contention", line)
 	r.candidate("cpu-throttled", line)
 	r.candidate("jvm-safepoint", line)

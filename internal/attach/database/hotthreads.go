@@ -3,11 +3,11 @@ package database
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // hotThreads reads Elasticsearch's and OpenSearch's hot threads: samples over half a second.
@@ -18,6 +18,9 @@ var hotThreads = &attach.Kind{
 		n, own := 0, 0
 		for i, l := range lines {
 			t := strings.TrimSpace(l.Text)
+			if hotHead.MatchString(t) {
+				own++
+			}
 			switch {
 			case i > 0 && l.Command != "":
 				return attach.ClaimIf(own > 0, n)
@@ -42,9 +45,10 @@ var hotThreads = &attach.Kind{
 }
 
 var (
-	hotUse   = regexp.MustCompile(`^([\d.,]+)% (?:\[cpu=([\d.]+)%, (?:other=[\d.]+%, )?(other|idle)=([\d.]+)%\] )?\(([\d.,]+\w+) out of (\d+ms|[\d.]+s)\) (cpu|block|wait|mem)(?: usage)? ?(?:usage )?by thread '(.*)'$`)
-	hotFrame = regexp.MustCompile(`^(?:[\w.@-]+/)*[\w.$@<>/-]+\.[\w$<>]+\((?:[\w$.-]+(?::\d+)?|Native Method|Unknown Source)\)$`)
-	hotShare = regexp.MustCompile(`^(\d+)/(\d+) snapshots sharing following (\d+) elements|^unique snapshot$`)
+	hotHead  = pattern.New(`^Hot threads at \d{4}-\d\d-\d\dT[\d:.]+Z?, interval=\S+, busiestThreads=(\d+)`)
+	hotUse   = pattern.New(`^([\d.,]+)% (?:\[cpu=([\d.]+)%, (?:other=[\d.]+%, )?(other|idle)=([\d.]+)%\] )?\(([\d.,]+\w+) out of (\d+ms|[\d.]+s)\) (cpu|block|wait|mem)(?: usage)? ?(?:usage )?by thread '(.*)'$`)
+	hotFrame = pattern.New(`^(?:[\w.@-]+/)*[\w.$@<>/-]+\.[\w$<>]+\((?:[\w$.-]+(?::\d+)?|Native Method|Unknown Source)\)$`)
+	hotShare = pattern.New(`^(\d+)/(\d+) snapshots sharing following (\d+) elements|^unique snapshot$`)
 )
 
 func readHotThreads(p *attach.Part) attach.Reading {
@@ -69,6 +73,12 @@ func readHotThreads(p *attach.Part) attach.Reading {
 		}
 	}
 	r.Title = "Elasticsearch hot threads, " + attach.Plural(n, "thread")
+	if n == 0 {
+		r.figure("no thread is listed below the heading of its node")
+		r.Means = "No thread of these nodes was busy in the sample, as far as the text goes."
+		r.Not = "Threads that wait: idle ones are left out. A node whose lines were cut off says nothing."
+		return r.done(attach.CannotTell)
+	}
 	if n > 0 && busy == 0 {
 		r.Means = "None of these threads is busy: they wait for work."
 		r.Not = "What other threads wait for: only those listed were sampled."

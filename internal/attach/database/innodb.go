@@ -3,39 +3,42 @@ package database
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // innodb reads SHOW ENGINE INNODB STATUS, and the semaphore waits that InnoDB writes into the error
 // log. MySQL 5.5 to 8.4 and MariaDB 5.5 to 11.
 var innodb = &attach.Kind{
 	Name:  "InnoDB status",
-	Hints: []string{"INNODB MONITOR OUTPUT", "Type: InnoDB", "has waited at", "SEMAPHORES", "=====", "---TRANSACTION", "*****", "BACKGROUND THREAD", "OS WAIT ARRAY", "LATEST DETECTED", "-----", "long semaphore wait", "InnoDB", "(1) TRANSACTION"},
+	Hints: []string{"INNODB MONITOR OUTPUT", "Type: InnoDB", "has waited at", "SEMAPHORES", "=====", "---TRANSACTION", "*****", "BACKGROUND THREAD", "OS WAIT ARRAY", "LATEST DETECTED", "-----", "long semaphore wait", "InnoDB", "(1) TRANSACTION", "Log sequence number", "Log flushed up to", "Last checkpoint at", "pending log "},
 	Claim: claimInnoDB,
 	Read:  readInnoDB,
 }
 
 var (
-	semaEnd    = regexp.MustCompile(`[sS]emaphore wait has lasted > (\d+) seconds`)
-	semaWait   = regexp.MustCompile(`--Thread (\d+) has waited at (\S+) line (\d+) for ([\d.]+) seconds the semaphore`)
-	semaLock   = regexp.MustCompile(`^\s*(X-lock|S-lock|SX-lock|Mutex|X-lock \(wait_ex\)|.*[Ll]ock)\b.* (?:on RW-latch at|at|on) (0x[0-9a-f]+|'[^']+')(?:,? created (?:in )?(?:file )?(\S+) line (\d+))?`)
-	semaWriter = regexp.MustCompile(`a writer \(thread id (\d+)\) has reserved it in mode\s+(wait exclusive|\w+)`)
-	semaMutex  = regexp.MustCompile(`Mutex (?:at )?(0x[0-9a-f]+|\S+)(?:,? Mutex (\S+))? created (\S+)|Mutex at (0x[0-9a-f]+)`)
-	trxWaiting = regexp.MustCompile(`TRX HAS BEEN WAITING (\d+) (SEC|us|µs|seconds)`)
-	trxLine    = regexp.MustCompile(`^---TRANSACTION (\w+), (not started|ACTIVE(?: \([^)]*\))? ?(\d+)?)`)
-	trxTable   = regexp.MustCompile("of table [`\"]?(\\S+?)[`\"]?[.][`\"]?([^`\" ]+)")
-	pendFlush  = regexp.MustCompile(`Pending flushes \(fsync\)(?: log: (\d+); buffer pool: (\d+)|: (\d+))`)
-	pendLog    = regexp.MustCompile(`^(\d+) pending log (?:flushes|writes)`)
-	histLen    = regexp.MustCompile(`^History list length (\d+)`)
-	innoSect   = regexp.MustCompile(`^(BACKGROUND THREAD|SEMAPHORES|TRANSACTIONS|FILE I/O|INSERT BUFFER AND ADAPTIVE HASH INDEX|LOG|BUFFER POOL AND MEMORY|ROW OPERATIONS|LATEST DETECTED DEADLOCK|LATEST FOREIGN KEY ERROR|INDIVIDUAL BUFFER POOL INFO|END OF INNODB MONITOR OUTPUT)$`)
-	innoStart  = regexp.MustCompile(`InnoDB: (?:Error: |\[FATAL\] )?[sS]emaphore wait has lasted|INNODB MONITOR OUTPUT|^\s*Type: InnoDB|--Thread \d+ has waited at|^---TRANSACTION \w+, |OS WAIT ARRAY INFO|InnoDB: (Warning: )?[aA] long semaphore wait|^\s*InnoDB\s+\||^(?:.*\[Note\] (?:\[MY-\d+\] )?(?:\[InnoDB\] |InnoDB: ?))?\*\*\* \(1\) TRANSACTION:$`)
-	innoRow    = regexp.MustCompile(`^\*+ \d+\. row \*+$`)
+	semaEnd    = pattern.New(`[sS]emaphore wait has lasted > (\d+) seconds`)
+	semaWait   = pattern.New(`--Thread (\d+) has waited at (\S+) line (\d+) for ([\d.]+) seconds the semaphore`)
+	semaLock   = pattern.New(`^\s*(X-lock|S-lock|SX-lock|Mutex|X-lock \(wait_ex\)|.*[Ll]ock)\b.* (?:on RW-latch at|at|on) (0x[0-9a-f]+|'[^']+')(?:,? created (?:in )?(?:file )?(\S+) line (\d+))?`)
+	semaWriter = pattern.New(`a writer \(thread id (\d+)\) has reserved it in mode\s+(wait exclusive|\w+)`)
+	semaMutex  = pattern.New(`Mutex (?:at )?(0x[0-9a-f]+|\S+)(?:,? Mutex (\S+))? created (\S+)|Mutex at (0x[0-9a-f]+)`)
+	trxWaiting = pattern.New(`TRX HAS BEEN WAITING (\d+) (SEC|us|µs|seconds)`)
+	trxLine    = pattern.New(`^---TRANSACTION (\w+), (not started|ACTIVE(?: \([^)]*\))? ?(\d+)?)`)
+	trxTable   = pattern.New("of table [`\"]?(\\S+?)[`\"]?[.][`\"]?([^`\" ]+)")
+	pendFlush  = pattern.New(`Pending flushes \(fsync\)(?: log: (\d+); buffer pool: (\d+)|: (\d+))`)
+	pendLog    = pattern.New(`^(\d+) pending log (?:flushes|writes)`)
+	pendPages  = pattern.New(`^Pending writes: LRU (\d+), flush list:? (\d+)(?:, single page (\d+))?`)
+	longSema   = pattern.New(`InnoDB: (?:Warning: )?[aA] long semaphore wait`)
+	noWrites   = pattern.New(`^[\d.]+ reads/s, [\d.]+ creates/s, 0\.00 writes/s`)
+	histLen    = pattern.New(`^History list length (\d+)`)
+	innoSect   = pattern.New(`^(BACKGROUND THREAD|SEMAPHORES|TRANSACTIONS|FILE I/O|INSERT BUFFER AND ADAPTIVE HASH INDEX|LOG|BUFFER POOL AND MEMORY|ROW OPERATIONS|LATEST DETECTED DEADLOCK|LATEST FOREIGN KEY ERROR|INDIVIDUAL BUFFER POOL INFO|END OF INNODB MONITOR OUTPUT)$`)
+	innoStart  = pattern.New(`InnoDB: (?:Error: |\[FATAL\] )?[sS]emaphore wait has lasted|INNODB MONITOR OUTPUT|^\s*Type: InnoDB|--Thread \d+ has waited at|^---TRANSACTION \w+, |OS WAIT ARRAY INFO|InnoDB: (Warning: )?[aA] long semaphore wait|^\s*InnoDB\s+\||^(?:Log sequence number|Log flushed up to|Last checkpoint at) +\d+$|^\d+ pending log (?:flushes|writes), \d+ pending chkp writes$|^(?:.*\[Note\] (?:\[MY-\d+\] )?(?:\[InnoDB\] |InnoDB: ?))?\*\*\* \(1\) TRANSACTION:$`)
+	innoRow    = pattern.New(`^\*+ \d+\. row \*+$`)
 )
 
 // claimInnoDB takes everything up to the end of the output: its lines have no common form. A start
@@ -112,7 +115,11 @@ type innoState struct {
 	active            int
 	longestActive     float64
 	deadlock          bool
-	ended             string // the seconds of a wait after which InnoDB ends the server
+	pendPages         float64 // writes of pages that have not come back
+	flushing          bool    // the main thread waits for the log's flush
+	watchdog          bool    // it reports a wait that lasts, whose lines may be cut off
+	rest              bool    // no write ends in the seconds that it averages over
+	ended             string  // the seconds of a wait after which InnoDB ends the server
 }
 
 func readInnoDB(p *attach.Part) attach.Reading {
@@ -142,11 +149,12 @@ func readInnoDB(p *attach.Part) attach.Reading {
 		r.outside("a lock in the database's own tables, which another transaction holds", line, 0)
 		r.next("mysql -e 'SELECT * FROM sys.innodb_lock_waits\\G'", "names the transaction that holds the lock, while it waits")
 	}
-	if s.pendLog > 0 || s.pendPool > 0 {
-		line := fmt.Sprintf("pending fsyncs: %s of the log, %s of the buffer pool", three(s.pendLog), three(s.pendPool))
+	s.pending(r)
+	if s.watchdog && len(s.semas) == 0 {
+		line := "InnoDB's watchdog reports a long wait for one of its own locks; the lines that name it are not here"
 		r.figure(line)
-		r.candidate("disk-wait", line)
-		r.next("iostat -x 1 10", "says whether the disk is slow: one pending fsync is normal")
+		r.candidate("lock-contention", line)
+		r.Means = cmp.Or(r.Means, "A thread waits for one of InnoDB's own locks, for minutes as a rule: what its holder does decides.")
 	}
 	if s.history > 1e6 {
 		r.figure(fmt.Sprintf("history list length %s: purge lags, reads go through old versions", count(s.history)))
@@ -166,15 +174,19 @@ func readInnoDB(p *attach.Part) attach.Reading {
 			r.figure("no wait for a semaphore, no transaction that waits for a lock")
 		}
 		r.Means = "Nothing in InnoDB waits for another at this instant."
+		if !s.status(p) {
+			r.Means = "These lines of a status show no wait; the others are not here."
+			return r.done(attach.CannotTell)
+		}
 	}
 	return r.done(attach.Healthy)
 }
 
 var (
-	deadRow   = regexp.MustCompile(`^\d+: len \d+; hex |^n_fields \d+`)
-	deadTrx   = regexp.MustCompile(`^TRANSACTION (\w+), ACTIVE (\d+) sec`)
-	deadIndex = regexp.MustCompile("RECORD LOCKS .* index `?(\\w+)`? of table `?(\\w+)`?\\.`?(\\w+)`?")
-	deadOver  = regexp.MustCompile(`WE ROLL BACK TRANSACTION \((\d+)\)`)
+	deadRow   = pattern.New(`^\d+: len \d+; hex |^n_fields \d+`)
+	deadTrx   = pattern.New(`^TRANSACTION (\w+), ACTIVE (\d+) sec`)
+	deadIndex = pattern.New("RECORD LOCKS .* index `?(\\w+)`? of table `?(\\w+)`?\\.`?(\\w+)`?")
+	deadOver  = pattern.New(`WE ROLL BACK TRANSACTION \((\d+)\)`)
 )
 
 // deadLine reads a line of the report of a deadlock.
@@ -188,6 +200,32 @@ func (s *innoState) deadLine(t string) {
 	if m := deadOver.FindStringSubmatch(t); m != nil {
 		s.victim = m[1]
 	}
+}
+
+// pending says what writes and fsyncs have not come back yet.
+func (s *innoState) pending(r *result) {
+	if s.pendLog+s.pendPool+s.pendPages == 0 {
+		return
+	}
+	line := fmt.Sprintf("pending: %.0f flushes or writes of the log, %.0f fsyncs of the buffer pool, %.0f writes of pages", s.pendLog, s.pendPool, s.pendPages)
+	if s.flushing {
+		line += "; the main thread is flushing the log"
+	}
+	stuck := s.rest && s.pendPages > 0
+	if stuck {
+		line += "; none of the pages came back in the seconds before (0.00 writes/s)"
+		r.Means = cmp.Or(r.Means, "Writes are under way and none ends: what InnoDB waits for is the file system and the disk below it.")
+	}
+	r.figure(line)
+	if s.pendLog+s.pendPool == 0 && !stuck {
+		return // pages are written all the time
+	}
+	r.candidate("disk-wait", line)
+	why := "says whether the disk is slow: one pending fsync is normal"
+	if stuck {
+		why = "says whether the disk below the data does anything; where it is a network's file system, ask that"
+	}
+	r.next("iostat -x 1 10", why)
 }
 
 // status reports whether the part is the whole status. InnoDB shows its last deadlock there until
@@ -273,6 +311,15 @@ func (s *innoState) line(text string, at *semaphore) *semaphore {
 		v, _ := number(m[1])
 		s.pendLog = max(s.pendLog, v)
 	}
+	if m := pendPages.FindStringSubmatch(t); m != nil {
+		for _, f := range m[1:] {
+			v, _ := number(f)
+			s.pendPages += v
+		}
+	}
+	s.flushing = s.flushing || strings.HasSuffix(t, "state: flushing log")
+	s.watchdog = s.watchdog || longSema.MatchString(t)
+	s.rest = s.rest || noWrites.MatchString(t)
 	if m := histLen.FindStringSubmatch(t); m != nil {
 		s.history, _ = number(m[1])
 	}

@@ -7,8 +7,9 @@ func Kinds() []*attach.Kind {
 	known := []*attach.Kind{tidbSlow, tidbPlan, tidbInfo, tidbCop, tikvSlow, etcd, redisDoctor, redisLatest, redisSlow, redisInfo, redisIntrinsic, redisPing,
 		pgLog, pgPlan, mysqlPlan, pgActivity, pgLocks, innodb, processlist, mysqlSlow, mysqlExplain,
 		mongoSlow, mongoState, haproxy, nginxTimes, hotThreads,
-		redisClients, redisKeys, redisMemory, memcached, haproxyStats, envoyStats, nginxStatus, queryDigest, dumpSlow, threadPools,
+		redisClients, redisKeys, redisMemory, memcached, haproxyStats, envoyStats, nginxStatus, redisConfig, queryDigest, digestJSON, dumpSlow, threadPools,
 		nodeStatus, compactions, nodeGC, nodeHistograms, redisLog, mysqlBrief, jsonPlan,
-		hikari, rabbit, mysqlLog, etcdMetrics, tidbExpensive, tikvResolved, cockroach, mongostat, proxyErrors, clickhouse}
+		zookeeper, seastar, blockedLoop, guestSafepoint, hashiRaft, redisClient, phpFPM, mongotop, kafka, envoyLog, mongoLate, dotnetCounters,
+		hikari, rabbit, mysqlLog, etcdMetrics, tidbExpensive, tikvResolved, cockroach, mongostat, elasticRejected, fpmLog, apiTrace, rdKafka, proxyErrors, clickhouse, houseLog}
 	return append(known, sqlKind(known))
 }

@@ -2,12 +2,12 @@ package database
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // mongoSlow reads MongoDB's slow operations: JSON since 4.4, text before.
@@ -31,19 +31,21 @@ var mongoSlow = &attach.Kind{
 }
 
 var (
-	mongoJSON  = regexp.MustCompile(`"msg": ?"Slow query".*"durationMillis": ?(\d+)`)
-	mongoCut   = regexp.MustCompile(`^\{"t":\{"\$date":.*"msg":"Slow query".*"planSummary":`) // its end, with the duration, is missing
-	mongoText  = regexp.MustCompile(`\b(?:COMMAND|WRITE|QUERY)\s+\[\S+\] .* (\d+)ms$`)
-	mongoOld   = regexp.MustCompile(`\[[\w-]+\] (?:command|query|insert|update|remove|getmore) \S+ .*\b(?:keyUpdates|reslen|numYields|nscanned):.* (\d+)ms$`) // before 3.2
-	mongoBare  = regexp.MustCompile(`^(?:command|query|find|update|remove|getmore|aggregate) [\w$-]+\.\S+ .*planSummary: .* (\d+)ms$`)
-	mongoEnd   = regexp.MustCompile(`(?:^| )(\d+)ms$`)
-	mongoPlan  = regexp.MustCompile(`planSummary"?: ?"?(COLLSCAN|IXSCAN|IDHACK|COUNT\w*|EOF|[A-Z_]+)`)
-	mongoDocs  = regexp.MustCompile(`(?:docsExamined"?|nscanned): ?(\d+)`)
-	mongoRead  = regexp.MustCompile(`timeReadingMicros"?: ?(\d+)`)
-	mongoLock  = regexp.MustCompile(`timeAcquiringMicros"?: ?\{([^}]*)\}`)
-	mongoFlow  = regexp.MustCompile(`flowControl"?: ?\{[^}]*timeAcquiringMicros"?: ?(\d+)`)
-	mongoWC    = regexp.MustCompile(`waitForWriteConcernDurationMillis"?: ?(\d+)`)
-	mongoMicro = regexp.MustCompile(`"?[rwRW]"?: ?(\d+)`)
+	mongoJSON  = pattern.New(`"msg": ?"Slow query".*"durationMillis": ?(\d+)`)
+	mongoCut   = pattern.New(`^\{"t":\{"\$date":.*"msg":"Slow query".*"planSummary":`) // its end, with the duration, is missing
+	mongoText  = pattern.New(`\b(?:COMMAND|WRITE|QUERY)\s+\[\S+\] .* (\d+)ms$`)
+	mongoOld   = pattern.New(`\[[\w-]+\] (?:command|query|insert|update|remove|getmore) \S+ .*\b(?:keyUpdates|reslen|numYields|nscanned):.* (\d+)ms$`) // before 3.2
+	mongoBare  = pattern.New(`^(?:command|query|find|update|remove|getmore|aggregate) [\w$-]+\.\S+ .*planSummary: .* (\d+)ms$`)
+	mongoEnd   = pattern.New(`(?:^| )(\d+)ms$`)
+	mongoPlan  = pattern.New(`planSummary"?: ?"?(COLLSCAN|IXSCAN|IDHACK|COUNT\w*|EOF|[A-Z_]+)`)
+	mongoDocs  = pattern.New(`(?:docsExamined"?|nscanned): ?(\d+)`)
+	mongoRead  = pattern.New(`timeReadingMicros"?: ?(\d+)`)
+	mongoLock  = pattern.New(`timeAcquiringMicros"?: ?\{([^}]*)\}`)
+	mongoFlow  = pattern.New(`flowControl"?: ?\{[^}]*timeAcquiringMicros"?: ?(\d+)`)
+	mongoWC    = pattern.New(`waitForWriteConcernDurationMillis"?: ?(\d+)`)
+	mongoHeld  = pattern.New(`\blocks\(micros\)((?: [rRwW]:\d+)+)`)     // before 3.0
+	mongoAll   = pattern.New(`(?:\$match|filter|query|\bq)"?: ?\{ ?\}`) // it asks for all documents
+	mongoMicro = pattern.New(`"?[rwRW]"?: ?(\d+)`)
 )
 
 // quick is what nobody calls slow of one statement, in seconds. Logs hold such statements where
@@ -55,7 +57,7 @@ func isMongo(text string) bool {
 }
 
 // mongoStart is a record's start where a page's width or a person broke it into lines.
-var mongoStart = regexp.MustCompile(`\b(?:COMMAND|WRITE|QUERY)\s+\[\S+\] |^(?:command|query|find|update|remove|getmore|aggregate) [\w$-]+\.\S+ `)
+var mongoStart = pattern.New(`\b(?:COMMAND|WRITE|QUERY)\s+\[\S+\] |^(?:command|query|find|update|remove|getmore|aggregate) [\w$-]+\.\S+ `)
 
 // mostBroken is how many lines a broken record has at most.
 const mostBroken = 25
@@ -85,12 +87,23 @@ func mongoRecord(lines []paste.Line) (string, int) {
 	return "", 0
 }
 
+// microTimes are the times of each mode of a lock, in s.
+func microTimes(re *pattern.Regexp, text string) (s []float64) {
+	for _, m := range re.FindAllStringSubmatch(text, -1) {
+		for _, v := range mongoMicro.FindAllStringSubmatch(m[1], -1) {
+			us, _ := number(v[1])
+			s = append(s, us/1e6)
+		}
+	}
+	return s
+}
+
 func readMongo(p *attach.Part) attach.Reading {
 	r := &result{}
 	var took []float64
 	var reading, locks, flow, concern, total, docs float64
-	scans, cut := 0, 0
-	num := func(re *regexp.Regexp, text string) float64 {
+	scans, every, cut, held := 0, 0, 0, 0.0
+	num := func(re *pattern.Regexp, text string) float64 {
 		if m := re.FindStringSubmatch(text); m != nil {
 			v, _ := number(m[1])
 			return v
@@ -105,11 +118,10 @@ func readMongo(p *attach.Part) attach.Reading {
 		}
 		l.Text = withoutBlanks(l.Text)
 		ms := num(mongoJSON, l.Text)
-		if ms == 0 {
-			ms = num(mongoText, l.Text)
-		}
-		if ms == 0 {
-			ms = num(mongoOld, l.Text)
+		for _, re := range []*pattern.Regexp{mongoText, mongoOld} {
+			if ms == 0 {
+				ms = num(re, l.Text)
+			}
 		}
 		if ms == 0 && (lines > 1 || mongoBare.MatchString(l.Text)) {
 			ms = num(mongoEnd, l.Text)
@@ -126,13 +138,10 @@ func readMongo(p *attach.Part) attach.Reading {
 		docs = max(docs, num(mongoDocs, l.Text))
 		if m := mongoPlan.FindStringSubmatch(l.Text); m != nil && m[1] == "COLLSCAN" {
 			scans++
+			every += len(mongoAll.FindAllString(l.Text, 1))
 		}
-		for _, m := range mongoLock.FindAllStringSubmatch(l.Text, -1) {
-			for _, v := range mongoMicro.FindAllStringSubmatch(m[1], -1) {
-				us, _ := number(v[1])
-				locks += us / 1e6
-			}
-		}
+		held = max(held, slices.Max(append(microTimes(mongoHeld, l.Text), 0)))
+		locks += attach.Sum(microTimes(mongoLock, l.Text))
 	}
 	r.Title = "MongoDB slow log, " + attach.Plural(len(took)+cut, "operation")
 	if len(took) == 0 {
@@ -145,6 +154,10 @@ func readMongo(p *attach.Part) attach.Reading {
 	r.figure(fmt.Sprintf("duration: median %s, at most %s", dur(attach.Median(took)), dur(slices.Max(took))))
 	r.fact(FactStatement, attach.Median(took)*1e3, "")
 	r.Not = "Only operations above slowms are in it."
+	if held > 0 {
+		r.figure(fmt.Sprintf("one held its database's lock for %s", dur(held)))
+		r.Not += " locks(micros) is how long a lock was held, and not how long it was waited for."
+	}
 	switch {
 	case slices.Max(took) < quick:
 		r.Means = fmt.Sprintf("Each of these operations took less than %s: they are in the log, and not slow.", dur(quick))
@@ -161,16 +174,23 @@ func readMongo(p *attach.Part) attach.Reading {
 		line := fmt.Sprintf("flow control %s of %s", dur(flow), dur(total))
 		r.figure(line)
 		r.outside("flow control: a member lags behind", line, ratio(flow, total))
+	case scans > 0 && docs >= 1e4:
+		line := fmt.Sprintf("%d of %d scan the whole collection (COLLSCAN), up to %s documents", scans, len(took), count(docs))
+		r.figure(line)
+		if reading >= 0.1*total {
+			r.figure(fmt.Sprintf("of it reading from the disk: %s of %s", dur(reading), dur(total)))
+		}
+		r.outside("the plan: it reads the whole collection", line, 1)
+		if every == scans {
+			r.next("estimatedDocumentCount, or a narrower question", "it asks for all documents: no index helps")
+		} else {
+			r.next("db.COLLECTION.explain('executionStats')", "shows which index is missing")
+		}
 	case reading >= 0.5*total:
 		line := fmt.Sprintf("reading from the disk %s of %s", dur(reading), dur(total))
 		r.figure(line)
 		r.candidate("disk-wait", line)
 		r.next("iostat -x 1 10", "says whether the disk is slow, or the plan reads too much")
-	case scans > 0 && docs >= 1e4:
-		line := fmt.Sprintf("%d of %d scan the whole collection (COLLSCAN), up to %s documents", scans, len(took), count(docs))
-		r.figure(line)
-		r.outside("the plan: it reads the whole collection", line, 1)
-		r.next("db.COLLECTION.explain('executionStats')", "shows which index is missing")
 	default:
 		r.Means = "What these operations waited for is not in the lines."
 		r.next("whystall record --pid $(pidof mongod)", "shows what its threads wait for")

@@ -2,12 +2,12 @@ package database
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // mongostat reads rows of mongostat, a second each: rates, and who waits in a queue.
@@ -19,7 +19,7 @@ var mongostat = &attach.Kind{
 		rows := 0
 		n := attach.ClaimWhile(lines, func(i int, text string) bool {
 			switch {
-			case statHead(text):
+			case statHead(text), i > 0 && (strings.HasPrefix(text, "[...") || strings.HasPrefix(text, "...")): // left out
 				return true
 			case i > 0 && statRow(strings.Fields(text)):
 				rows++
@@ -33,8 +33,8 @@ var mongostat = &attach.Kind{
 }
 
 var (
-	statPair  = regexp.MustCompile(`^\d+\|\d+$`)
-	statShare = regexp.MustCompile(`^(\d+(?:\.\d+)?)%$`)
+	statPair  = pattern.New(`^\d+\|\d+$`)
+	statShare = pattern.New(`^(\d+(?:\.\d+)?)%?$`)
 )
 
 func statHead(text string) bool {
@@ -59,17 +59,20 @@ func statRow(f []string) bool {
 const (
 	dirtyMuch = 20.0
 	usedMuch  = 95.0
-	statQueue = 5.0 // operations in the queues, the median
+	// wholeCache is more than any cache holds: a counter of it fell below zero.
+	wholeCache = 1000.0
+	statQueue  = 5.0 // operations in the queues, the median
 )
 
 func readMongostat(p *attach.Part) attach.Reading {
 	r := &result{}
 	var head []string
 	var ops, queued, dirty, used []float64
+	wrong := 0.0 // the largest share of the cache, which may be impossible
 	for _, l := range p.Lines {
 		f := strings.Fields(l.Text)
 		if statHead(l.Text) {
-			head = f
+			head = strings.Fields(strings.NewReplacer("% dirty", "dirty", "% used", "used").Replace(l.Text))
 			continue
 		}
 		if !statRow(f) {
@@ -92,9 +95,13 @@ func readMongostat(p *attach.Part) attach.Reading {
 		}
 		for name, list := range map[string]*[]float64{"dirty": &dirty, "used": &used} {
 			if i := slices.Index(head, name); i >= 0 && i < len(f) {
-				if m := statShare.FindStringSubmatch(f[i]); m != nil {
+				m := statShare.FindStringSubmatch(f[i])
+				if m != nil {
 					v, _ := number(m[1])
-					*list = append(*list, v)
+					wrong = max(wrong, v)
+					if v <= wholeCache {
+						*list = append(*list, v)
+					}
 				}
 			}
 		}
@@ -112,6 +119,12 @@ func readMongostat(p *attach.Part) attach.Reading {
 	r.Not = "How long an operation takes: only rates and lengths of queues are in it."
 	full := len(dirty) > 0 && len(used) > 0 && (attach.Median(dirty) >= dirtyMuch || attach.Median(used) >= usedMuch)
 	switch {
+	case wrong > wholeCache:
+		line := fmt.Sprintf("the cache's share is %.0f %%, which is impossible; operations a second: %s at most, %s in the last row", wrong, count(slices.Max(ops)), count(ops[len(ops)-1]))
+		r.Figures = append([]string{line}, r.Figures...)
+		r.outside("a count of WiredTiger's cache that is wrong: it takes the cache for too full, and lets operations evict", line, 0)
+		r.Not = "That the cache is full, or the disk slow: the figure is none."
+		return r.done(attach.CannotTell)
 	case full:
 		r.Means = "The cache is so full that operations have to evict pages themselves before they go on."
 		r.candidate("disk-wait", r.Figures[len(r.Figures)-1])

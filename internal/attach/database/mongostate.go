@@ -2,23 +2,27 @@ package database
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // mongoState reads what MongoDB's shell prints of serverStatus and currentOp: nearly JSON, with
 // NumberLong and the like in it, whole or cut off.
 var mongoState = &attach.Kind{
-	Name:  "MongoDB state",
-	Hints: []string{"{", "inprog", "globalLock", "wiredTiger", "currentQueue"},
+	Name:   "MongoDB state",
+	Yields: []string{"MongoDB late serverStatus"},
+	Hints:  []string{"{", "u'", "inprog", "globalLock", "wiredTiger", "currentQueue"},
 	Claim: func(lines []paste.Line) int {
 		n, depth, own := 0, 0, 0
 		for i, l := range lines {
-			t := strings.TrimSpace(l.Text)
+			t := unPython(strings.TrimSpace(l.Text))
+			if t == "" && l.Command == "" && i > 0 && strings.HasSuffix(strings.TrimSpace(lines[i-1].Text), "{") {
+				continue // the shell prints an empty document on three lines
+			}
 			switch {
 			case l.Command != "" || t == "" || len(t) > 64<<10:
 				return attach.ClaimIf(own > 0, n)
@@ -43,19 +47,20 @@ var mongoState = &attach.Kind{
 var mongoWords = []string{"inprog", "globalLock", "concurrentTransactions", "secs_running", "waitingForLock", "opcounters", "currentQueue"}
 
 var (
-	mongoOwn   = regexp.MustCompile(`"?\b(inprog|globalLock|concurrentTransactions|secs_running|microsecs_running|waitingForLock|opcounters|currentQueue)"? ?: ?`)
-	mongoLine  = regexp.MustCompile(`^["'{}\[\]\w$-]`)
-	mongoQueue = regexp.MustCompile(`"?currentQueue"? ?: ?\{ ?"?total"? ?: ?(?:NumberLong\(|Long\(|NumberInt\()?"?(\d+)`)
-	mongoTicks = regexp.MustCompile(`"?(read|write)"? ?: ?\{ ?"?out"? ?: ?(\d+), ?"?available"? ?: ?(\d+)`)
-	mongoRuns  = regexp.MustCompile(`\bsecs_running"? ?: ?(?:NumberLong\(|Long\(|NumberInt\()?"?(\d+)`)
-	mongoWaits = regexp.MustCompile(`"?waitingForLock"? ?: ?true`)
+	mongoOwn     = pattern.New(`"?\b(inprog|globalLock|concurrentTransactions|secs_running|microsecs_running|waitingForLock|opcounters|currentQueue)"? ?: ?`)
+	mongoLine    = pattern.New(`^["'{}\[\]\w$-]`)
+	mongoQueue   = pattern.New(`"?currentQueue"? ?: ?\{ ?"?total"? ?: ?(?:NumberLong\(|Long\(|NumberInt\()?"?(\d+)`)
+	mongoTicks   = pattern.New(`"?(read|write)"? ?: ?\{ ?"?out"? ?: ?(\d+), ?"?available"? ?: ?(\d+)`)
+	mongoRuns    = pattern.New(`\bsecs_running"? ?: ?(?:NumberLong\(|Long\(|NumberInt\()?"?(\d+)`)
+	mongoWaiting = pattern.New(`"?waitingForLock"? ?: ?(?:true|false)`)
+	mongoWaits   = pattern.New(`"?waitingForLock"? ?: ?true`)
 )
 
 var (
-	mongoName = regexp.MustCompile(`"?\bns"? ?: ?"([\w.$-]{1,120})"`)
-	mongoOp   = regexp.MustCompile(`"?\bop"? ?: ?"(\w{1,20})"`)
-	mongoScan = regexp.MustCompile(`"?\bplanSummary"? ?: ?"(\w{1,20})`)
-	mongoCode = regexp.MustCompile(`"?\$where"? ?:`)
+	mongoName = pattern.New(`"?\bns"? ?: ?"([\w.$-]{1,120})"`)
+	mongoOp   = pattern.New(`"?\bop"? ?: ?"(\w{1,20})"`)
+	mongoScan = pattern.New(`"?\bplanSummary"? ?: ?"(\w{1,20})`)
+	mongoCode = pattern.New(`"?\$where"? ?:`)
 )
 
 // mongoSlowest says what the operation that runs longest does, as far as its own fields say it.
@@ -103,7 +108,7 @@ func readMongoState(p *attach.Part) attach.Reading {
 	r.Glance = true
 	var b strings.Builder
 	for _, l := range p.Lines {
-		b.WriteString(strings.TrimSpace(l.Text) + " ")
+		b.WriteString(unPython(strings.TrimSpace(l.Text)) + " ")
 	}
 	text := strings.Join(strings.Fields(b.String()), " ")
 	longest, ops := 0.0, 0
@@ -120,6 +125,12 @@ func readMongoState(p *attach.Part) attach.Reading {
 		mongoSlowest(r, text, longest)
 		r.Means = "It lists what runs at one instant; one that runs long may be a background task."
 	}
+	if ops == 0 && strings.Contains(text, "waitingForLock") {
+		r.Title = "MongoDB currentOp, a part of it"
+		r.figure(fmt.Sprintf("%d of %d operations wait for a lock at this instant", waits, len(mongoWaiting.FindAllString(text, 1<<12))))
+		r.Not = "That locks were waited for: acquireCount counts locks that were taken, and yields take them again."
+	}
+	mongoLocked(r, text)
 	if m := mongoQueue.FindStringSubmatch(text); m != nil {
 		r.figure(m[1] + " operations wait for a lock or a ticket now (currentQueue)")
 	}

@@ -3,12 +3,12 @@ package database
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // processlist reads SHOW PROCESSLIST of MySQL and MariaDB, as a table or with \G: one glance.
@@ -28,14 +28,17 @@ var mysqlSlow = &attach.Kind{
 }
 
 var (
-	procHead  = regexp.MustCompile(`^\|?\s*Id\s*[|\t ]\s*User\s*[|\t ].*\bCommand\s*[|\t ]\s*Time\b`)
-	procField = regexp.MustCompile(`^\s*(Id|User|Host|db|Command|Time|State|Info|Progress|Rows_sent|Rows_examined|Rows_read|Time_ms): ?(.*)$`)
-	slowTimes = regexp.MustCompile(`Query_time: ([\d.]+)\s+Lock_time: ([\d.]+)\s+Rows_sent: (\d+)\s+Rows_examined: (\d+)`)
-	slowMeta  = regexp.MustCompile(`^# (Time|User@Host|Thread_id|Query_time|Rows_affected|Schema|Bytes_sent|Pages_|Full_scan|Filesort|InnoDB_|Tmp_|QC_Hit|No InnoDB|Log_slow|administrator|explain|Stored_routine|Merge|Old_rows|Engine_time)|^(use .*|SET timestamp=\d+);$|^(Tcp port|Time\s+Id\s+Command)|, Version: .* started with:$`)
-	slowIO    = regexp.MustCompile(`InnoDB_IO_r_wait: ([\d.]+)\s+InnoDB_rec_lock_wait: ([\d.]+)\s+InnoDB_queue_wait: ([\d.]+)`)
+	procHead  = pattern.New(`^\|?\s*Id\s*[|\t ]\s*User\s*[|\t ].*\bCommand\s*[|\t ]\s*Time\b`)
+	procField = pattern.New(`^\s*(Id|User|Host|db|Command|Time|State|Info|Progress|Rows_sent|Rows_examined|Rows_read|Time_ms): ?(.*)$`)
+	slowTimes = pattern.New(`Query_time: ([\d.]+)\s+Lock_time: ([\d.]+)\s+Rows_sent: (\d+)\s+Rows_examined: (\d+)`)
+	slowMeta  = pattern.New(`^# (Time|User@Host|Thread_id|Query_time|Rows_affected|Schema|Bytes_sent|Pages_|Full_scan|Filesort|InnoDB_|Tmp_|QC_Hit|No InnoDB|Log_slow|administrator|explain|Stored_routine|Merge|Old_rows|Engine_time)|^(use .*|SET timestamp=\d+);$|^(Tcp port|Time\s+Id\s+Command)|, Version: .* started with:$`)
+	slowIO    = pattern.New(`InnoDB_IO_r_wait: ([\d.]+)\s+InnoDB_rec_lock_wait: ([\d.]+)\s+InnoDB_queue_wait: ([\d.]+)`)
 )
 
 func claimProcesslist(lines []paste.Line) int {
+	if procComma.MatchString(strings.TrimSpace(lines[0].Text)) {
+		return claimCommaRows(lines)
+	}
 	if innoRow.MatchString(strings.TrimSpace(lines[0].Text)) {
 		n, own := 0, 0
 		for n < len(lines) && lines[n].Command == "" && (innoRow.MatchString(strings.TrimSpace(lines[n].Text)) || procField.MatchString(lines[n].Text)) {
@@ -69,7 +72,9 @@ func claimProcesslist(lines []paste.Line) int {
 		if !strings.Contains(t, "|") && !planRule.MatchString(t) && strings.Contains(lines[i].Text, "|") && !strings.HasPrefix(lines[n].Text, " ") {
 			break
 		}
-		rows++
+		if !noRow(t) {
+			rows++
+		}
 	}
 	return attach.ClaimIf(rows > 0, n)
 }
@@ -124,6 +129,12 @@ func parseProcesslist(lines []paste.Line) (list []connection) {
 			}
 			continue
 		}
+		if m := procQuoted.FindStringSubmatch(t); m != nil {
+			c := connection{command: m[1], state: m[3], info: strings.Trim(m[4], "'")}
+			c.s, _ = number(m[2])
+			list = append(list, c)
+			continue
+		}
 		sep := "|"
 		if !strings.Contains(t, "|") {
 			sep = "\t"
@@ -145,7 +156,7 @@ func parseProcesslist(lines []paste.Line) (list []connection) {
 			}
 			return ""
 		}
-		if len(cells) < 5 || head == nil {
+		if len(cells) < 5 || head == nil || noRow(l.Text) {
 			continue
 		}
 		c := connection{command: cell("Command"), state: cell("State"), info: cell("Info")}
@@ -165,6 +176,7 @@ func readProcesslist(p *attach.Part) attach.Reading {
 	r := &result{}
 	r.Glance = true
 	list := parseProcesslist(p.Lines)
+	r.leftRows(p.Lines, len(list))
 	states, asleep, locked, commits, busy := map[string]int{}, 0, 0, 0, 0
 	longest := connection{}
 	for _, c := range list {
@@ -284,9 +296,9 @@ func sleepers(lines []paste.Line) map[int]bool {
 }
 
 var (
-	sleepCall = regexp.MustCompile(`(?i)\b(?:pg_sleep|pg_sleep_for|pg_sleep_until|sleep|benchmark)\s*\((?:\s*([\d.]+)\s*\))?`)
-	fromTable = regexp.MustCompile(`(?i)\bfrom\b`)
-	notCalled = regexp.MustCompile(`'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|` + "`[^`]*`" + `|/\*.*?\*/|--\s.*|^#.*|(?i:\b(?:into|table|function|procedure)\s+[\w.]+\s*\()`)
+	sleepCall = pattern.New(`(?i)\b(?:pg_sleep|pg_sleep_for|pg_sleep_until|sleep|benchmark)\s*\((?:\s*([\d.]+)\s*\))?`)
+	fromTable = pattern.New(`(?i)\bfrom\b`)
+	notCalled = pattern.New(`'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|` + "`[^`]*`" + `|/\*.*?\*/|--\s.*|^#.*|(?i:\b(?:into|table|function|procedure)\s+[\w.]+\s*\()`)
 )
 
 // sleeps reports whether a statement takes its seconds on purpose: it calls a function for that.

@@ -2,11 +2,11 @@ package database
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // mysqlLog is what the error log of MySQL and MariaDB says of the flushing of pages.
@@ -23,9 +23,9 @@ var mysqlLog = &attach.Kind{
 var (
 	// "page_cleaner: 1000ms intended loop took 4138ms. ... (flushed=2002 and evicted=0, during the
 	// time.)", "Page cleaner took 5310ms to flush 120 and evict 0 pages"
-	cleaner57  = regexp.MustCompile(`page_cleaner: (\d+)ms intended loop took (\d+)ms\.(?:.*\(flushed=(\d+))?`)
-	cleaner80  = regexp.MustCompile(`Page cleaner took (\d+)ms to flush (\d+)(?: and evict \d+)? pages`)
-	noFreePage = regexp.MustCompile(`InnoDB\]?:? .*[Dd]ifficult to find free blocks`)
+	cleaner57  = pattern.New(`page_cleaner: (\d+)ms intended loop took (\d+)ms\.(?:.*\(flushed=(\d+))?`)
+	cleaner80  = pattern.New(`Page cleaner took (\d+)ms to flush (\d+)(?: and evict \d+)? pages`)
+	noFreePage = pattern.New(`InnoDB\]?:? .*[Dd]ifficult to find free blocks`)
 )
 
 func isMySQLLog(text string) bool {

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // jsonPlan reads plans as JSON: EXPLAIN (FORMAT JSON) of PostgreSQL, EXPLAIN FORMAT=JSON of MySQL
@@ -26,10 +26,10 @@ var jsonPlan = &attach.Kind{
 }
 
 var (
-	planHead  = regexp.MustCompile(`^(QUERY PLAN|EXPLAIN|ANALYZE)$`)
-	planRuler = regexp.MustCompile(`^[-+=* .0-9row]{8,}$`) // also mysql's "*** 1. row ***"
-	planKeys  = regexp.MustCompile(`"(Node Type|query_block|query_plan)"\s*:`)
-	planSure  = regexp.MustCompile(`"(Startup Cost|Plan Rows|Actual Loops|Actual Rows|Parallel Aware|select_id|cost_info|table_name|r_loops|estimated_rows|estimated_total_cost|actual_rows)"\s*:`)
+	planHead  = pattern.New(`^(QUERY PLAN|EXPLAIN|ANALYZE)$`)
+	planRuler = pattern.New(`^[-+=* .0-9row]{8,}$`) // also mysql's "*** 1. row ***"
+	planKeys  = pattern.New(`"(Node Type|query_block|query_plan)"\s*:`)
+	planSure  = pattern.New(`"(Startup Cost|Plan Rows|Actual Loops|Actual Rows|Parallel Aware|select_id|cost_info|table_name|r_loops|estimated_rows|estimated_total_cost|actual_rows)"\s*:`)
 )
 
 // plainJSON takes off what a client prints around a line of a value.
@@ -303,7 +303,19 @@ func mysqlNode(m map[string]any, key string, depth int) *node {
 }
 
 // planTimes are times of a plan in seconds; 0: it has none.
-type planTimes struct{ total, plan, io float64 }
+type planTimes struct {
+	total, plan, io float64
+	mysql           bool
+	topless         bool // its first nodes are cut off, so total is of a node that runs in a loop
+}
+
+// again is the command that runs the statement once more, and analyze the one that counts rows.
+func (t planTimes) again() (again, analyze string) {
+	if t.mysql {
+		return "EXPLAIN ANALYZE again", "ANALYZE TABLE"
+	}
+	return "EXPLAIN (ANALYZE, BUFFERS) again", "ANALYZE"
+}
 
 // tell says what a plan says.
 func (t planTimes) tell(r *result, name string, nodes []*node) attach.Reading {

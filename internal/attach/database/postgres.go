@@ -2,19 +2,20 @@ package database
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // pgLog reads PostgreSQL's log: lock waits, durations, checkpoints, autovacuum.
 var pgLog = &attach.Kind{
 	Name:      "PostgreSQL log",
-	Marks:     []string{"still waiting for", "acquired ", "deadlock", "duration: ", "checkpoint complete", "canceling"},
+	Marks:     []string{"still waiting for", "acquired ", "deadlock", "blocked by process", "duration: ", "checkpoint complete", "canceling"},
 	Hints:     []string{"LOG:  ", "LOG: duration: ", ",LOG,", ",ERROR,", "ERROR:  ", "still waiting for", "acquired ", "DETAIL:  ", "STATEMENT:  ", "FATAL:  ", "WARNING:  ", "CONTEXT:  ", "HINT:  ", "holding the lock", "deadlock detected", "canceling statement"},
 	Scattered: true,
 	Claim:     claimPGLog,
@@ -22,19 +23,19 @@ var pgLog = &attach.Kind{
 }
 
 var (
-	pgLine    = regexp.MustCompile(`(?:^|[ \]:>])(LOG|ERROR|FATAL|PANIC|WARNING|DETAIL|HINT|CONTEXT|STATEMENT|QUERY): {1,2}\S|^"?\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[^"]*"?,.*,(?:LOG|ERROR|FATAL|PANIC|WARNING),[0-9A-Z]{5},"`)
-	pgCSV     = regexp.MustCompile(`^"?\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[^"]*"?,(?:.*,){6}`)
-	pgTwo     = regexp.MustCompile(`(LOG|ERROR|FATAL|PANIC|WARNING|DETAIL|HINT|CONTEXT|STATEMENT|QUERY):  \S`)
-	pgWait    = regexp.MustCompile(`process (\d+) still waiting for (\w+) on (.+?) after ([\d.]+) ms`)
-	pgGot     = regexp.MustCompile(`process (\d+) acquired (\w+) on (.+?) after ([\d.]+) ms`)
-	pgHolder  = regexp.MustCompile(`Process(?:es)? holding the lock: ([\d, ]+)\. Wait queue: ([\d, ]+)`)
-	pgTook    = regexp.MustCompile(`duration: ([\d.]+) ms`)
-	pgCheck   = regexp.MustCompile(`checkpoint complete: wrote (\d+) buffers.*write=([\d.]+) s, sync=([\d.]+) s, total=([\d.]+) s; sync files=(\d+), longest=([\d.]+) s`)
-	pgWords   = regexp.MustCompile(`still waiting for \w+ on|acquired \w+ on .* after [\d.]+ ms|duration: [\d.]+ ms|checkpoint (complete|starting)|checkpoints are occurring too frequently|automatic (vacuum|analyze) of|deadlock detected|Process(es)? holding the lock|canceling statement due to|temporary file: path|database system|could not (fsync|serialize)|connection (authorized|received)`)
-	pgPrefix  = regexp.MustCompile(`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|^\[\d+\]|^<`)
-	pgCycle   = regexp.MustCompile(`^Process \d+(?: waits for |: )`)
-	pgTemp    = regexp.MustCompile(`temporary file: path "[^"]*", size (\d+)`)
-	pgElapsed = regexp.MustCompile(`elapsed: ([\d.]+) s`)
+	pgLine    = pattern.New(`(?:^|[ \]:>])(LOG|ERROR|FATAL|PANIC|WARNING|DETAIL|HINT|CONTEXT|STATEMENT|QUERY): {1,2}\S|^"?\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[^"]*"?,.*,(?:LOG|ERROR|FATAL|PANIC|WARNING),[0-9A-Z]{5},"`)
+	pgCSV     = pattern.New(`^"?\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[^"]*"?,(?:.*,){6}`)
+	pgTwo     = pattern.New(`(LOG|ERROR|FATAL|PANIC|WARNING|DETAIL|HINT|CONTEXT|STATEMENT|QUERY):  \S`)
+	pgWait    = pattern.New(`process (\d+) still waiting for (\w+) on (.+?) after ([\d.]+) ms`)
+	pgGot     = pattern.New(`process (\d+) acquired (\w+) on (.+?) after ([\d.]+) ms`)
+	pgHolder  = pattern.New(`Process(?:es)? holding the lock: ([\d, ]+)\. Wait queue: ([\d, ]+)`)
+	pgTook    = pattern.New(`duration: ([\d.]+) ms`)
+	pgCheck   = pattern.New(`checkpoint complete: wrote (\d+) buffers.*write=([\d.]+) s, sync=([\d.]+) s, total=([\d.]+) s; sync files=(\d+), longest=([\d.]+) s`)
+	pgWords   = pattern.New(`still waiting for \w+ on|acquired \w+ on .* after [\d.]+ ms|duration: [\d.]+ ms|checkpoint (complete|starting)|checkpoints are occurring too frequently|automatic (vacuum|analyze) of|deadlock detected|Process \d+ waits for \w+ on .*; blocked by process|Process(es)? holding the lock|canceling statement due to|temporary file: path|database system|could not (fsync|serialize)|connection (authorized|received)`)
+	pgPrefix  = pattern.New(`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|^\[\d+\]|^<`)
+	pgCycle   = pattern.New(`^Process \d+(?: waits for |: )`)
+	pgBlocked = pattern.New(`Process (\d+) waits for (\w+) on .*; blocked by process (\d+)\.`)
+	pgTemp    = pattern.New(`temporary file: path "[^"]*", size (\d+)`)
 )
 
 func claimPGLog(lines []paste.Line) int {
@@ -74,7 +75,8 @@ func pgRecord(lines []paste.Line) []paste.Line {
 // pgEvents are what a log says of time, in seconds.
 type pgEvents struct {
 	waits     map[string]float64 // process -> its longest wait for a lock
-	got       map[string]bool    // those whose wait ended
+	queue     pgQueue
+	got       map[string]bool // those whose wait ended
 	on, mode  map[string]int
 	holders   []string
 	durations []float64
@@ -84,14 +86,16 @@ type pgEvents struct {
 	wrote     float64   // buffers of the one that wrote longest
 	asleep    int       // slow statements that take their time on purpose
 	deadlocks int
-	gaveUp    int // statements that ended at lock_timeout
+	cycle     []string // who waits for whom in a deadlock
+	gaveUp    int      // statements that ended at lock_timeout
 	often     int
 	spilled   []float64 // temporary files, in bytes
-	vacuums   []float64
+	vacuums   []pgVacuum
+	inVacuum  bool
 }
 
 func readPGLog(p *attach.Part) attach.Reading {
-	e := pgEvents{waits: map[string]float64{}, got: map[string]bool{}, on: map[string]int{}, mode: map[string]int{}}
+	e := pgEvents{waits: map[string]float64{}, queue: pgQueue{since: map[string]time.Time{}}, got: map[string]bool{}, on: map[string]int{}, mode: map[string]int{}}
 	for at := 0; at < len(p.Lines); {
 		record := pgRecord(p.Lines[at:])
 		text := record[0].Text
@@ -125,12 +129,21 @@ func readPGLog(p *attach.Part) attach.Reading {
 			r.next("psql -c 'SELECT pid, pg_blocking_pids(pid), state, query FROM pg_stat_activity'", "shows who has the lock, while a statement waits")
 		}
 	}
+	if len(e.cycle) > 0 {
+		r.figure("deadlock: " + strings.Join(e.cycle[:min(len(e.cycle), 3)], ", "))
+		e.deadlocks = max(e.deadlocks, 1)
+	}
 	if e.deadlocks > 0 {
 		r.figure("deadlock detected: " + times(e.deadlocks))
 		r.outside("locks in the database's own tables, taken in opposite orders", "deadlock detected: "+times(e.deadlocks), 0)
 	}
+	kept := e.tellVacuum(r)
 	switch {
 	case len(r.Signs) > 0:
+		return r.done(attach.CannotTell)
+	case kept:
+		r.Means = "Vacuum runs and may not remove dead rows: an old transaction, a replication slot or a prepared transaction may still see them, and scans read them."
+		r.Not = "Whether a statement is slow for that."
 		return r.done(attach.CannotTell)
 	case len(e.durations) > 0 && slices.Max(e.durations) < 0.1:
 		r.Means = "No statement took 100 ms: the log's threshold is low, and these statements were fast."
@@ -178,6 +191,7 @@ func (e *pgEvents) line(text string) {
 			e.got[m[1]] = true
 		}
 	}
+	wait := m
 	if m != nil {
 		ms, _ := number(m[4])
 		if _, again := e.waits[m[1]]; !again {
@@ -186,6 +200,7 @@ func (e *pgEvents) line(text string) {
 		}
 		e.waits[m[1]] = max(e.waits[m[1]], ms/1e3)
 	}
+	e.queue.line(text, wait, e)
 	if m := pgHolder.FindStringSubmatch(text); m != nil {
 		e.holders = append(e.holders, strings.Split(m[1], ", ")...)
 	}
@@ -212,6 +227,9 @@ func (e *pgEvents) line(text string) {
 	if strings.Contains(text, "deadlock detected") {
 		e.deadlocks++
 	}
+	if m := pgBlocked.FindStringSubmatch(text); m != nil {
+		e.cycle = append(e.cycle, m[1]+" waits for "+m[2]+" of "+m[3])
+	}
 	if strings.Contains(text, "checkpoints are occurring too frequently") {
 		e.often++
 	}
@@ -219,42 +237,7 @@ func (e *pgEvents) line(text string) {
 		size, _ := number(m[1])
 		e.spilled = append(e.spilled, size)
 	}
-	if m := pgElapsed.FindStringSubmatch(text); m != nil {
-		v, _ := number(m[1])
-		e.vacuums = append(e.vacuums, v)
-	}
-}
-
-func (e *pgEvents) locks(r *result) {
-	var took []float64
-	for _, v := range e.waits {
-		took = append(took, v)
-	}
-	what, n := "", 0
-	for on, k := range e.on {
-		if k > n || k == n && on < what {
-			what, n = on, k
-		}
-	}
-	line := fmt.Sprintf("%s waited for a lock, on %s most: median %s, at most %s", processes(len(took)), what, dur(attach.Median(took)), dur(slices.Max(took)))
-	if going := len(e.waits) - len(e.got); going > 0 {
-		line += fmt.Sprintf(", so far: %s of %d goes on where the log ends", "the wait", len(took))
-		if len(took) == 1 {
-			line = fmt.Sprintf("1 process waits for a lock, on %s: %s so far, and the log does not say when it got it", what, dur(took[0]))
-		}
-	}
-	r.figure(line)
-	// The process at the head of the chain holds a lock and waits for none.
-	for _, h := range e.holders {
-		if _, waits := e.waits[h]; !waits {
-			r.figure("process " + h + " holds it and waits for none itself")
-			r.next("psql -c \"SELECT pid, state, xact_start, query FROM pg_stat_activity WHERE pid = "+h+"\"", "says what the holder does: often it is idle in its transaction")
-			break
-		}
-	}
-	r.fact(FactLockWait, attach.Median(took)*1e3, what)
-	r.outside("a lock in the database's own tables, which another transaction holds", line, 0)
-	r.Not = "It is a lock of tables or rows, not one of the process: CPU and disk are not shown to be short."
+	e.vacuum(text)
 }
 
 func processes(n int) string {

@@ -2,12 +2,12 @@ package database
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // rabbit is RabbitMQ's log of its alarms: while one is set, no publisher gets on.
@@ -38,13 +38,13 @@ var rabbit = &attach.Kind{
 }
 
 var (
-	rabbitSure  = regexp.MustCompile(`\bvm_memory_high_watermark (?:set|clear)\b|\b(?:memory|disk|file_descriptor|file descriptor) (?:resource )?limit alarm (?:set|cleared)|Publishers will be blocked until this alarm clears|(?:Free )?[Dd]isk (?:free )?space (?:is )?(?:in)?sufficient\. Free bytes`)
-	rabbitHead  = regexp.MustCompile(`^=(?:INFO|WARNING|ERROR) REPORT==== (\d{1,2}-[A-Z][a-z]{2}-\d{4}::\d\d:\d\d:\d\d)(?:\.\d+)? ===$`)
-	rabbitStars = regexp.MustCompile(`^\*{3,}$|^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+(?:[+-]\d\d:\d\d)? \[\w+\] <[\d.]+> *\**$`)
-	rabbitAt    = regexp.MustCompile(`\b\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d{1,6})?`)
-	rabbitUsed  = regexp.MustCompile(`(?:Memory used|used):\s?(\d+)\s+allowed:\s?(\d+)`)
-	rabbitAlarm = regexp.MustCompile(`\b(memory|disk|file_descriptor|file descriptor) (?:resource )?limit alarm (set|cleared)`)
-	rabbitMark  = regexp.MustCompile(`\bvm_memory_high_watermark (set|clear)\b`)
+	rabbitSure  = pattern.New(`\bvm_memory_high_watermark (?:set|clear)\b|\b(?:memory|disk|file_descriptor|file descriptor) (?:resource )?limit alarm (?:set|cleared)|Publishers will be blocked until this alarm clears|(?:Free )?[Dd]isk (?:free )?space (?:is )?(?:in)?sufficient\. Free bytes`)
+	rabbitHead  = pattern.New(`^=(?:INFO|WARNING|ERROR) REPORT==== (\d{1,2}-[A-Z][a-z]{2}-\d{4}::\d\d:\d\d:\d\d)(?:\.\d+)? ===$`)
+	rabbitStars = pattern.New(`^\*{3,}$|^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+(?:[+-]\d\d:\d\d)? \[\w+\] <[\d.]+> *\**$`)
+	rabbitAt    = pattern.New(`\b\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d{1,6})?`)
+	rabbitUsed  = pattern.New(`(?:Memory used|used):\s?(\d+)\s+allowed:\s?(\d+)`)
+	rabbitAlarm = pattern.New(`\b(memory|disk|file_descriptor|file descriptor) (?:resource )?limit alarm (set|cleared)`)
+	rabbitMark  = pattern.New(`\bvm_memory_high_watermark (set|clear)\b`)
 )
 
 // rabbitTime is when a line was written; the report's header above it says it in the old form.

@@ -3,13 +3,13 @@ package database
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // redisSlow reads SLOWLOG GET, as redis-cli prints it on a terminal and into a pipe.
@@ -29,22 +29,22 @@ var redisInfo = &attach.Kind{
 }
 
 var (
-	slowHead = regexp.MustCompile(`^\s*\d+\) +1\) \(integer\) (\d+)$`)
-	slowItem = regexp.MustCompile(`^\s+([234567])\) +(?:\(integer\) (\d+)|(1\) )?"(.*)"|\(empty.*\))$`)
-	slowArg  = regexp.MustCompile(`^\s+\d+\) +"(.*)"?$`)
+	slowHead = pattern.New(`^\s*\d+\) +1\) \(integer\) (\d+)$`)
+	slowItem = pattern.New(`^\s+([234567])\) +(?:\(integer\) (\d+)|(1\) )?"(.*)"|\(empty.*\))$`)
+	slowArg  = pattern.New(`^\s+\d+\) +"(.*)"?$`)
 	// iredis names the fields. Its older versions call the microseconds ms.
-	iredisHead = regexp.MustCompile(`^\s*\d+\) +Slow log id: +\d+$`)
-	iredisItem = regexp.MustCompile(`^\s+(Start at|Running time\([^)]*\)|Command|Client IP and port|Client name):(?: +(.*))?$`)
-	bareInt    = regexp.MustCompile(`^\d{1,16}$`)
-	epoch      = regexp.MustCompile(`^1[3-9]\d{8}$`)
-	bareWord   = regexp.MustCompile(`^[A-Za-z][A-Za-z.]{1,20}$`)
-	infoLine   = regexp.MustCompile(`^([a-z][A-Za-z0-9_|.-]*):(\S.*)?$`)
-	infoHead   = regexp.MustCompile(`^# (Server|Clients|Memory|Persistence|Stats|Replication|CPU|Modules|Commandstats|Errorstats|Latencystats|Cluster|Keyspace)$`)
-	infoOwn    = regexp.MustCompile(`^(redis_version|redis_mode|valkey_version|used_memory_human|used_memory_rss|mem_fragmentation_ratio|aof_delayed_fsync|latest_fork_usec|instantaneous_ops_per_sec|cmdstat_\w+|latency_percentiles_usec_\w+|rdb_last_bgsave_status|aof_enabled|blocked_clients|mem_clients_normal|total_commands_processed|keyspace_hits|tcp_port|maxmemory_policy|master_replid|used_cpu_sys|connected_clients|master_link_status|master_last_io_seconds_ago|latest_fork_usec|instantaneous_output_kbps):`)
+	iredisHead = pattern.New(`^\s*\d+\) +Slow log id: +\d+$`)
+	iredisItem = pattern.New(`^\s+(Start at|Running time\([^)]*\)|Command|Client IP and port|Client name):(?: +(.*))?$`)
+	bareInt    = pattern.New(`^\d{1,16}$`)
+	epoch      = pattern.New(`^1[3-9]\d{8}$`)
+	bareWord   = pattern.New(`^[A-Za-z][A-Za-z.]{1,20}$`)
+	infoLine   = pattern.New(`^([a-z][A-Za-z0-9_|.-]*):(\S.*)?$`)
+	infoHead   = pattern.New(`^# (Server|Clients|Memory|Persistence|Stats|Replication|CPU|Modules|Commandstats|Errorstats|Latencystats|Cluster|Keyspace)$`)
+	infoOwn    = pattern.New(`^(redis_version|redis_mode|valkey_version|used_memory_human|used_memory_rss|mem_fragmentation_ratio|aof_delayed_fsync|latest_fork_usec|instantaneous_ops_per_sec|cmdstat_\w+|latency_percentiles_usec_\w+|rdb_last_bgsave_status|aof_enabled|blocked_clients|mem_clients_normal|total_commands_processed|keyspace_hits|tcp_port|maxmemory_policy|master_replid|used_cpu_sys|connected_clients|master_link_status|master_last_io_seconds_ago|latest_fork_usec|instantaneous_output_kbps):`)
 )
 
 // slowNote is what somebody wrote behind a field.
-var slowNote = regexp.MustCompile(`^(\s*(?:\d+\) *)+(?:\(integer\) \d+|"(?:[^"\\]|\\.)*"))\s+(?:#|//|<-+|--).*$`)
+var slowNote = pattern.New(`^(\s*(?:\d+\) *)+(?:\(integer\) \d+|"(?:[^"\\]|\\.)*"))\s+(?:#|//|<-+|--).*$`)
 
 // slowText is a line without what somebody wrote behind its field, and without blanks at its end.
 func slowText(text string) string {
@@ -100,11 +100,11 @@ func slowOwn(text string) bool {
 }
 
 var (
-	flatField = regexp.MustCompile(`^(?:\d+\) *)+(?:\(integer\) \d+|"[^"]*")?$`)
-	flatID    = regexp.MustCompile(`^(?:\d+\) +)?1\) \(integer\) \d+$`)
-	flatAt    = regexp.MustCompile(`^2\) \(integer\) 1[3-9]\d{8}$`)
-	flatTook  = regexp.MustCompile(`^3\) \(integer\) (\d{1,16})$`)
-	flatWord  = regexp.MustCompile(`^(?:4\) +)?1\) "([^"]+)"$`)
+	flatField = pattern.New(`^(?:\d+\) *)+(?:\(integer\) \d+|"[^"]*")?$`)
+	flatID    = pattern.New(`^(?:\d+\) +)?1\) \(integer\) \d+$`)
+	flatAt    = pattern.New(`^2\) \(integer\) 1[3-9]\d{8}$`)
+	flatTook  = pattern.New(`^3\) \(integer\) (\d{1,16})$`)
+	flatWord  = pattern.New(`^(?:4\) +)?1\) "([^"]+)"$`)
 )
 
 // flatSlow is how many lines the first entry has which lost its indentation, as pages do that to
@@ -258,10 +258,10 @@ func claimRedisInfo(lines []paste.Line) int {
 	return attach.ClaimIf(own > 0, n)
 }
 
-var percentiles = regexp.MustCompile(`p50=([\d.]+),p99=([\d.]+)`)
+var percentiles = pattern.New(`p50=([\d.]+),p99=([\d.]+)`)
 
 // infoNote is what somebody wrote behind a value.
-var infoNote = regexp.MustCompile(`\s+#.*$`)
+var infoNote = pattern.New(`\s+#.*$`)
 
 func readRedisInfo(p *attach.Part) attach.Reading {
 	f := map[string]string{}

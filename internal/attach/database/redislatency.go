@@ -2,7 +2,6 @@ package database
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // redisDoctor reads LATENCY DOCTOR: what Redis' latency monitor saw, by event.
@@ -59,14 +59,14 @@ var redisPing = &attach.Kind{
 }
 
 var (
-	doctorEvent  = regexp.MustCompile(`^\s*\d+\. ([\w-]+): (\d+) latency spikes \(average (\d+)ms(?:, mean deviation (\d+)ms)?(?:, period ([\d.]+) sec)?[^)]{0,40}\)\.?(?: Worst all time event (\d+)ms\.)?`)
-	doctorLine   = regexp.MustCompile(`^(\d+\. [\w-]+: \d+ latency spikes|- |I have a few advices|While there are|The system is slow|You don't mind talking)`)
-	doctorStart  = regexp.MustCompile(`I have observed latency spikes in this Redis|no latency spike was observed|I can't do that|latency monitor(ing)? is disabled|Dave, I have observed`)
-	eventName    = regexp.MustCompile(`^(?:\d+\) )?1\) "(command|fast-command|fork|rename|expire-cycle|expire-del|eviction-\w+|active-defrag-cycle|aof-[\w-]+|rdb-[\w-]+|while-blocked-cron|module-[\w-]+)"$`)
-	cliInt       = regexp.MustCompile(`^\s*(?:\d+\) )+\(integer\) (\d+)(?:\s+#.*)?$`)
-	intrinsicMax = regexp.MustCompile(`^Max latency so far: (\d+) microseconds\.?$`)
-	intrinsicEnd = regexp.MustCompile(`^(\d+) total runs \(avg latency: ([\d.]+) microseconds`)
-	pingLine     = regexp.MustCompile(`min: (\d+), max: (\d+), avg: ([\d.]+) \((\d+) samples\)`)
+	doctorEvent  = pattern.New(`^\s*\d+\. ([\w-]+): (\d+) latency spikes \(average (\d+)ms(?:, mean deviation (\d+)ms)?(?:, period ([\d.]+) sec)?[^)]{0,40}\)\.?(?: Worst all time event (\d+)ms\.)?`)
+	doctorLine   = pattern.New(`^(\d+\. [\w-]+: \d+ latency spikes|- |I have a few advices|While there are|The system is slow|You don't mind talking)`)
+	doctorStart  = pattern.New(`I have observed latency spikes in this Redis|no latency spike was observed|I can't do that|latency monitor(ing)? is disabled|Dave, I have observed`)
+	eventName    = pattern.New(`^(?:\d+\) )?1\) "(command|fast-command|fork|rename|expire-cycle|expire-del|eviction-\w+|active-defrag-cycle|aof-[\w-]+|rdb-[\w-]+|while-blocked-cron|module-[\w-]+)"$`)
+	cliInt       = pattern.New(`^\s*(?:\d+\) )+\(integer\) (\d+)(?:\s+#.*)?$`)
+	intrinsicMax = pattern.New(`^Max latency so far: (\d+) microseconds\.?$`)
+	intrinsicEnd = pattern.New(`^(\d+) total runs \(avg latency: ([\d.]+) microseconds`)
+	pingLine     = pattern.New(`min: (\d+), max: (\d+), avg: ([\d.]+) \((\d+) samples\)`)
 )
 
 // broken reports whether a line goes on with the one above it: a client's window has broken it.
@@ -137,7 +137,10 @@ func judgeSpikes(r *result, list []spike) {
 	for i, s := range list {
 		line := fmt.Sprintf("%s: %s, on average %s, at worst %s", s.event, times(s.n), dur(s.average/1e3), dur(s.worst/1e3))
 		if s.n == 0 {
-			line = fmt.Sprintf("%s: last %s, at worst %s", s.event, dur(s.average/1e3), dur(s.worst/1e3))
+			line = fmt.Sprintf("%s: last %s", s.event, dur(s.average/1e3))
+			if s.worst >= 0 {
+				line += ", at worst " + dur(s.worst/1e3)
+			}
 		}
 		r.figure(line)
 		cause, words := eventCause(s.event)
@@ -213,23 +216,20 @@ func claimLatest(lines []paste.Line) int {
 	for n < len(lines) && (cliInt.MatchString(lines[n].Text) || eventName.MatchString(strings.TrimSpace(lines[n].Text))) {
 		n++
 	}
-	if n < 4 {
-		return 0
-	}
-	return n
+	return attach.ClaimIf(n > 2, n) // what an event took the last time is its second number
 }
 
 // historyOf is the event that the command asked for.
-var historyOf = regexp.MustCompile(`(?i)\blatency history ([a-z-]+)`)
+var historyOf = pattern.New(`(?i)\blatency history ([a-z-]+)`)
 
-var historyHead = regexp.MustCompile(`^\s*\d+\) 1\) \(integer\) (1[3-9]\d{8})$`)
+var historyHead = pattern.New(`^\s*\d+\) 1\) \(integer\) (1[3-9]\d{8})$`)
 
 // claimHistory takes LATENCY HISTORY: pairs of a time and milliseconds.
 func claimHistory(lines []paste.Line) int {
 	n := 0
 	for n+1 < len(lines) && historyHead.MatchString(lines[n].Text) && cliInt.MatchString(lines[n+1].Text) && strings.Contains(lines[n+1].Text, "2) (integer)") {
-		if n+2 < len(lines) && strings.Contains(lines[n+2].Text, "3) ") {
-			return 0
+		if n+2 < len(lines) && strings.HasPrefix(strings.TrimSpace(lines[n+2].Text), "3) ") && !historyHead.MatchString(lines[n+2].Text) {
+			return 0 // SLOWLOG's rows have more than two values
 		}
 		n += 2
 	}
@@ -278,9 +278,16 @@ func readLatest(p *attach.Part) attach.Reading {
 	var list []spike
 	var nums []float64
 	flush := func() {
-		if len(list) > 0 && len(nums) >= 3 {
+		switch {
+		case len(list) == 0:
+		case len(nums) < 2: // cut off before its time
+			list = list[:len(list)-1]
+		default:
 			s := &list[len(list)-1]
-			s.average, s.worst = nums[1], max(nums[1], nums[2]) // a cut number is smaller than the last
+			s.average, s.worst = nums[1], -1
+			if len(nums) > 2 {
+				s.worst = max(nums[1], nums[2]) // a cut number is smaller than the last
+			}
 			r.Time = time.Unix(int64(nums[0]), 0).UTC()
 		}
 		nums = nil

@@ -3,13 +3,14 @@ package database
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // redisLog is the log of a Redis or Valkey server. Its own words say when the disk did not keep up,
@@ -17,20 +18,25 @@ import (
 var redisLog = &attach.Kind{
 	Name:      "Redis log",
 	Scattered: true,
-	Hints:     []string{" * ", " # ", " - ", " . ", "WATCHDOG"},
+	Hints:     []string{" * ", ` \* `, " # ", " - ", " . ", "WATCHDOG", "Background ", "automatic rewriting of AOF", "AOF fsync"},
 	Marks: []string{"Asynchronous AOF fsync is taking too long", "Background saving ", "DB saved on disk", "memory used by copy-on-write", "Fork CoW for ", "append only file rewriting",
 		"Can't save in background", "Slow script detected", "Transparent Huge Pages (THP)", "overcommit_memory is set to 0", "output buffer limits", "WATCHDOG TIMER EXPIRED",
-		"Disconnecting timedout replica", "Connection with replica", "Ready to accept connections"},
+		"Disconnecting timedout replica", "Connection with replica", "Ready to accept connections", "Background AOF buffer size", "automatic rewriting of AOF", "DB loaded from "},
 	Claim: claimRedisLog,
 	Read:  readRedisLog,
 }
 
+// A forum may have put a backslash before the star.
 // "2210:M 22 Nov 2026 10:00:00.123 * Ready"; before Redis 3 "[2210] 22 Nov 10:00:00.123 * Ready".
-var redisLine = regexp.MustCompile(`^(?:(\d+):[MSCX]|\[(\d+)\]) (\d{1,2} [A-Z][a-z]{2} (?:\d{4} )?\d\d:\d\d:\d\d(?:\.\d{1,3})?) ([.\-*#]) (.*)$`)
+var redisLine = pattern.New(`^(?:(\d+):[MSCX]|\[(\d+)\]) (\d{1,2} [A-Z][a-z]{2} (?:\d{4} )?\d\d:\d\d:\d\d(?:\.\d{1,3})?) (\\?[.\-*#]) (.*)$`)
 
 // redisLoose is a line of which somebody took off the pid or the date. Only what Redis alone says
 // makes it one.
-var redisLoose = regexp.MustCompile(`^(?:\S{0,12} )?(?:\S{1,4} )?(?:\S{0,10} )?(\d\d:\d\d:\d\d(?:\.\d{1,3})?Z?) +([.\-*#]) (.*)$`)
+var redisLoose = pattern.New(`^(?:\S{0,12} )?(?:\S{1,4} )?(?:\S{0,10} )?(\d\d:\d\d:\d\d(?:\.\d{1,3})?Z?) +([.\-*#]) (.*)$`)
+
+// redisBare is a line of which syslog or a person left the time and the message, which is Redis'
+// own from its first word on.
+var redisBare = pattern.New(`^(?:[A-Z][a-z]{2} +\d{1,2} )?(\d\d:\d\d:\d\d(?:\.\d{1,3})?)?(?: ?\[[^\]]{1,12}\]:?)? ?((?:Background AOF buffer size: \d+ MB|Starting automatic rewriting of AOF on \d+% growth|Background append only file rewriting (?:started by pid|terminated)|Background AOF rewrite (?:terminated|finished|signal handler)|Background saving (?:started by pid|terminated)|AOF rewrite child asks to stop|Residual parent diff|Asynchronous AOF fsync is taking too long|\d+ changes in \d+ seconds\. Saving).*)$`)
 
 // redisMessages are messages of no other program.
 var redisMessages = []string{"Asynchronous AOF fsync is taking too long", "Background saving started by pid", "Background saving terminated", "DB saved on disk", "memory used by copy-on-write", "Fork CoW for ",
@@ -40,6 +46,9 @@ var redisMessages = []string{"Asynchronous AOF fsync is taking too long", "Backg
 func redisParts(text string) []string {
 	if m := redisLine.FindStringSubmatch(text); m != nil {
 		return m
+	}
+	if m := redisBare.FindStringSubmatch(text); m != nil {
+		return []string{text, "", "", m[1], "", m[2]}
 	}
 	m := redisLoose.FindStringSubmatch(text)
 	if m == nil || !slices.ContainsFunc(redisMessages, func(s string) bool { return strings.Contains(m[3], s) }) {
@@ -67,7 +76,7 @@ func claimRedisLog(lines []paste.Line) int {
 }
 
 // redisTold is a line that a signal handler wrote, which has no level.
-var redisTold = regexp.MustCompile(`^(?:\S+ )?\d+:signal-handler(?: \(\d+\))? Received SIG\w+ scheduling shutdown`)
+var redisTold = pattern.New(`^(?:\S+ )?\d+:signal-handler(?: \(\d+\))? Received SIG\w+ scheduling shutdown`)
 
 // mostBanner lines of a drawing stand where a server starts.
 const mostBanner = 24
@@ -94,20 +103,36 @@ var redisEvents = []redisEvent{
 	{"Connection with replica", "replica that was lost"},
 }
 
-var redisCopied = regexp.MustCompile(`(\d+) MB of memory used by copy-on-write|Fork CoW for \w+: current \d+ MB, peak (\d+) MB`)
+var redisCopied = pattern.New(`(\d+) MB of memory used by copy-on-write|Fork CoW for \w+: current \d+ MB, peak (\d+) MB`)
+
+var redisBacklog = pattern.New(`TCP backlog setting of (\d+) cannot be enforced because \S+ is set to the lower value of (\d+)`)
+
+// redisWarned says which setting of the host Redis complains of when it starts.
+func redisWarned(text string) string {
+	if m := redisBacklog.FindStringSubmatch(text); m != nil {
+		return fmt.Sprintf("net.core.somaxconn is %s, below the backlog of %s: a burst of new connections may overflow the queue of accept", m[2], m[1])
+	}
+	if strings.Contains(text, "overcommit_memory is set to 0") {
+		return "vm.overcommit_memory is 0: a fork for a snapshot may fail where memory is short"
+	}
+	return ""
+}
 
 func readRedisLog(p *attach.Part) attach.Reading {
 	r := &result{}
 	n, lines := make([]int, len(redisEvents)), 0
 	copied := 0.0
 	thp := false
+	var warned []string
 	var slow []string // when a fsync took too long
+	var load redisLoad
 	for _, l := range p.Lines {
 		m := redisParts(l.Text)
 		if m == nil {
 			continue
 		}
 		lines++
+		load.line(m[3], m[5])
 		if strings.Contains(m[5], redisEvents[0].text) {
 			slow = append(slow, m[3])
 		}
@@ -124,6 +149,9 @@ func readRedisLog(p *attach.Part) attach.Reading {
 			mb, _ := number(cmp.Or(c[1], c[2]))
 			copied = max(copied, mb)
 		}
+		if w := redisWarned(m[5]); w != "" && !slices.Contains(warned, w) {
+			warned = append(warned, w)
+		}
 		thp = thp || strings.Contains(m[5], "Transparent Huge Pages (THP)") && strings.HasPrefix(m[5], "WARNING")
 	}
 	r.Title = "Redis log, " + attach.Plural(lines, "line")
@@ -139,7 +167,9 @@ func readRedisLog(p *attach.Part) attach.Reading {
 	if copied > 0 {
 		r.figure(fmt.Sprintf("up to %s MB were copied beside a fork", count(copied)))
 	}
+	r.Figures = append(r.Figures, warned...)
 	r.Not = "how long a client waited: a fork and a slow fsync hold Redis' one thread, and all clients behind it"
+	load.tell(r)
 	redisJudge(r, n, copied)
 	if thp {
 		r.Signs = append(r.Signs, attach.Sign{Cause: "thp-bloat", Grade: attach.Risk, Proof: []string{"huge pages are on: after a fork each write copies 2 MiB, says Redis itself"}})
@@ -183,6 +213,66 @@ func redisJudge(r *result, n []int, copied float64) {
 	}
 }
 
+// redisLoad is what a log says of the loading of a dump or of the append-only file, and of what
+// gathers beside a rewrite.
+type redisLoad struct {
+	from, to    time.Time // of the loading
+	parts       []string  // files with the time each took
+	first, last float64   // the buffer beside a rewrite, in MB
+	most        float64
+}
+
+var (
+	redisLoaded = pattern.New(`DB loaded from (base file|incr file|disk|append only file)\S*(?: (\S+?))?: ([\d.]+) seconds`)
+	redisBuffer = pattern.New(`Background AOF buffer size: (\d+) MB`)
+	redisLoads  = pattern.New(`^(?:Reading RDB (?:base file|preamble) |Loading RDB produced|Reading the remaining AOF tail|Done loading RDB|DB loaded from )`)
+	redisClock  = pattern.New(`\d\d:\d\d:\d\d(?:\.\d{1,3})?`)
+)
+
+func (d *redisLoad) line(at, text string) {
+	if m := redisBuffer.FindStringSubmatch(text); m != nil {
+		d.last, _ = number(m[1])
+		if d.most == 0 {
+			d.first = d.last
+		}
+		d.most = max(d.most, d.last)
+	}
+	if !redisLoads.MatchString(text) {
+		return
+	}
+	if t, err := time.Parse("15:04:05", redisClock.FindString(at)); err == nil {
+		if d.from.IsZero() {
+			d.from = t
+		}
+		d.to = t
+	}
+	if m := redisLoaded.FindStringSubmatch(text); m != nil && len(d.parts) < 3 {
+		v, _ := number(m[3])
+		d.parts = append(d.parts, m[1]+" "+dur(v))
+	}
+}
+
+func (d *redisLoad) tell(r *result) {
+	took := d.to.Sub(d.from).Seconds()
+	if took < 0 {
+		took += 24 * 3600 // over midnight
+	}
+	if took >= 1 {
+		line := "loading its data took " + dur(took)
+		if len(d.parts) > 0 {
+			line += " by the lines' times: " + strings.Join(d.parts, ", ")
+		}
+		r.figure(line)
+		r.Means = "While Redis loads its data after a start, it answers each command with LOADING: probes and clients fail for so long."
+		r.Not = "Why it was started, and what a client waited for before."
+	}
+	if d.most > 0 {
+		line := fmt.Sprintf("writes that gathered beside a rewrite of the append-only file: from %.0f MB to %.0f MB", d.first, d.last)
+		r.figure(line)
+		r.Means = cmp.Or(r.Means, "A rewrite of the append-only file runs: the fork at its start, and the writing of what gathered at its end, are done by the main thread.")
+	}
+}
+
 // mysqlBrief is the line of mysqladmin status, which the client's \s ends with as well.
 var mysqlBrief = &attach.Kind{
 	Name:  "mysqladmin status",
@@ -193,7 +283,7 @@ var mysqlBrief = &attach.Kind{
 	Read: readMySQLBrief,
 }
 
-var mysqlStatus = regexp.MustCompile(`^(?:Uptime: (\d+) +)?Threads: (\d+) +Questions: (\d+) +Slow queries: (\d+) +Opens: \d+ .*Queries per second avg: ([\d.]+)$`)
+var mysqlStatus = pattern.New(`^(?:Uptime: (\d+) +)?Threads: (\d+) +Questions: (\d+) +Slow queries: (\d+) +Opens: \d+ .*Queries per second avg: ([\d.]+)$`)
 
 func readMySQLBrief(p *attach.Part) attach.Reading {
 	r := &result{}

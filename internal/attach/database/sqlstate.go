@@ -2,8 +2,12 @@ package database
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 func readPGDatabase(r *result, t *sqlTable) {
@@ -62,11 +66,36 @@ func readPGTables(r *result, t *sqlTable) {
 		r.figure(fmt.Sprintf("%s: %s rows read in %s scans of the whole table", short(valueOf(scans, "relname")), count(num(scans, "seq_tup_read")), count(num(scans, "seq_scan"))))
 	}
 	if dead != nil && num(dead, "n_dead_tup") > 0 {
-		r.figure(fmt.Sprintf("%s: %s dead rows beside %s live ones", short(valueOf(dead, "relname")), count(num(dead, "n_dead_tup")), count(num(dead, "n_live_tup"))))
+		name := short(valueOf(dead, "relname"))
+		if name == "" {
+			name = "one table"
+		}
+		r.figure(fmt.Sprintf("%s: %s dead rows beside %s live ones", name, count(num(dead, "n_dead_tup")), count(num(dead, "n_live_tup"))))
 	}
 	r.Boot = true
+	if scans == nil || num(scans, "seq_tup_read") == 0 {
+		deadRows(r, dead)
+		return
+	}
 	r.Means = "Counters since they were reset: which tables are read whole, and not whether that is slow."
 	r.next("EXPLAIN (ANALYZE, BUFFERS) the slow statement", "whether it scans the table, and how long that takes")
+}
+
+// deadRows says what it means that a table has many dead rows.
+func deadRows(r *result, row map[string]string) {
+	if row == nil {
+		return
+	}
+	r.Means = "Few dead rows: they slow nothing down."
+	r.Not = "Whether a statement is slow: no time is in it."
+	if dead, live := num(row, "n_dead_tup"), num(row, "n_live_tup"); dead >= 1e4 && dead > live {
+		r.Means = "Most rows of the table are dead: each scan reads them too. Vacuum has not taken them away."
+		if runs := num(row, "autovacuum_count"); runs >= 1 && valueOf(row, "last_autovacuum") != "" {
+			r.figure(fmt.Sprintf("autovacuum ran %s, the last time at %s", times(int(min(runs, 1e9))), valueOf(row, "last_autovacuum")))
+			r.Means = "Most rows of the table are dead although autovacuum runs: something keeps them, as an old transaction, a replication slot or a prepared transaction does."
+		}
+		r.next("psql -c 'SELECT pid, state, xact_start, backend_xmin FROM pg_stat_activity ORDER BY xact_start LIMIT 5; SELECT slot_name, xmin, catalog_xmin FROM pg_replication_slots'", "the oldest transaction, and slots that keep dead rows")
+	}
 }
 
 // readPlainActivity reads a list of connections without what they wait for.
@@ -78,6 +107,20 @@ func readPlainActivity(r *result, t *sqlTable) {
 	r.Glance = true
 	r.figure(fmt.Sprintf("%d of %d connections are active, %d idle in a transaction", n["active"], len(t.rows), n["idle in transaction"]))
 	r.Means = "It lists what connections do, and not what they wait for."
+	waiting := 0
+	for _, row := range t.rows { // a column until PostgreSQL 9.5
+		if v := valueOf(row, "waiting"); v == "t" || v == "true" {
+			waiting++
+		}
+	}
+	if waiting > 0 {
+		line := fmt.Sprintf("%d of %d active connections wait for a lock (waiting = t)", waiting, n["active"])
+		r.figure(line)
+		r.Means = ""
+		r.outside("a lock in the database's own tables, which another transaction holds", line, 0)
+		r.next("psql -c 'SELECT * FROM pg_locks WHERE NOT granted'", "which locks, and then who has them")
+		return
+	}
 	if n["idle in transaction"] > 0 {
 		r.Not = "A transaction that is open and idle keeps its locks: whether somebody waits for them is not in it."
 	}
@@ -111,6 +154,22 @@ var statusSays = []struct{ name, say string }{
 	{"slow_queries", "slow statements since the start"},
 }
 
+// settingWords are ends and starts of names that MySQL gives to settings and to no counter.
+var settingWords = pattern.New(`_(?:time|timeout|size|file|dir|log|level|mode|format|enabled|limit|instances|capacity|method|type|version|path|isolation|commit|threads|port|charset|engine|queries_not_using_indexes|connections|ratio)$|^(?:max_|min_|log_|sql_|have_|version|character_set|default_|optimizer_|tmp_|thread_cache)`)
+
+// counterWords are names of counters that end like settings.
+var counterWords = pattern.New(`^(?:com_|handler_|select_|sort_|innodb_(?:row_lock|rows|data|pages|buffer_pool_(?:read|write|pages|wait))|threads_|created_|opened?_|qcache_|key_|table_(?:locks|open_cache_)|bytes_|aborted_|ssl_|performance_|max_used_)`)
+
+// settingsOf are the names where all are of settings, sorted; nil where one may be a counter.
+func settingsOf(values map[string]string) []string {
+	for name := range values {
+		if !settingWords.MatchString(name) || counterWords.MatchString(name) {
+			return nil
+		}
+	}
+	return slices.Sorted(maps.Keys(values))
+}
+
 func readStatus(r *result, t *sqlTable) {
 	values := map[string]string{}
 	for _, row := range t.rows {
@@ -125,7 +184,15 @@ func readStatus(r *result, t *sqlTable) {
 			r.figure(count(v) + " " + s.say)
 		}
 	}
-	r.Title = fmt.Sprintf("SHOW STATUS or VARIABLES, %d names", len(values))
+	if settings := settingsOf(values); len(settings) > 0 {
+		r.Title = fmt.Sprintf("SHOW VARIABLES, %s", attach.Plural(len(settings), "setting"))
+		for _, name := range settings[:min(3, len(settings))] {
+			r.figure(name + " = " + short(values[name]))
+		}
+		r.Means = "Settings: they cost nobody time by themselves."
+		return
+	}
+	r.Title = fmt.Sprintf("SHOW STATUS or VARIABLES, %s", attach.Plural(len(values), "name"))
 	r.Boot = true
 	r.Means = "Most of it counts since the server's start: no rate follows from one reading."
 	running, _ := number(values["threads_running"])

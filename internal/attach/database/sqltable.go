@@ -1,13 +1,14 @@
 package database
 
 import (
-	"regexp"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // sqlTable is the result of a statement, as a client printed it: in a box or a record for each row
@@ -23,17 +24,49 @@ type sqlTable struct {
 const mostRows = 1 << 14
 
 var (
-	psqlRule   = regexp.MustCompile(`^-+(\+-+)+$`)
-	psqlRecord = regexp.MustCompile(`^-\[ RECORD (\d+) \]`)
-	upright    = regexp.MustCompile(`^\s*([\w@$. ()*]{1,64}?):(?: (.*))?$`)
+	psqlRule    = pattern.New(`^-+(\+-+)+$`)
+	psqlRecord  = pattern.New(`^-\[ RECORD (\d+) \]`)
+	markRule    = pattern.New(`^\|?(?:\s*:?-{2,}:?\s*\|)+(?:\s*:?-{2,}:?\s*)?$`) // Markdown's
+	houseRecord = pattern.New(`^Row (\d+):$`)                                    // ClickHouse's, above a rule
+	upright     = pattern.New(`^\s*([\w@$. ()*]{1,64}?):(?: (.*))?$`)
 )
+
+// tableRule reports whether a line divides the names of columns from the rows, in whichever form.
+func tableRule(text string) bool {
+	t := strings.TrimSpace(text)
+	return t != "" && (t[0] == '+' && planRule.MatchString(t) || t[0] == '-' && psqlRule.MatchString(t) || strings.Contains(t, "--") && markRule.MatchString(t))
+}
+
+// inTable reports whether a line stands in a table with bars: a row, a rule, or a mark of what was
+// left out above another row.
+func inTable(lines []paste.Line, at int) bool {
+	text := lines[at].Text
+	return strings.Contains(text, "|") || tableRule(text) || lines[at].Elided && at+1 < len(lines) && strings.Contains(lines[at+1].Text, "|")
+}
+
+// noRow reports whether a line of a table is none of its rows: a rule, or dots in place of rows.
+func noRow(text string) bool { return tableRule(text) || strings.Trim(text, " |.…\t") == "" }
+
+// rowsSaid is how many rows the client says that the result has.
+var rowsSaid = pattern.New(`^\(?(\d+) rows?(?:\)| in set)`)
+
+// leftRows says that the client counted more rows than stand in the text.
+func (r *result) leftRows(lines []paste.Line, shown int) {
+	m := rowsSaid.FindStringSubmatch(strings.TrimSpace(lines[len(lines)-1].Text))
+	if m == nil {
+		return
+	}
+	if n, ok := number(m[1]); ok && int(n) > shown {
+		r.Flaws = append(r.Flaws, fmt.Sprintf("%d of %s rows are in the text", shown, m[1]))
+	}
+}
 
 // has reports whether the columns are there, all of one of these lists.
 func (t *sqlTable) has(lists ...string) bool {
 	for _, list := range lists {
 		all := true
 		for _, c := range strings.Fields(list) {
-			all = all && slices.Contains(t.columns, c)
+			all = all && (slices.Contains(t.columns, c) || slices.Contains(t.columns, strings.ReplaceAll(c, "_", " ")))
 		}
 		if all {
 			return true
@@ -65,13 +98,12 @@ func readTable(lines []paste.Line) *sqlTable {
 	case lines[0].Command != "" || first == "" || len(first) > 64<<10:
 		return nil
 	case first[0] == '*' && innoRow.MatchString(first):
-		return readRecords(lines, innoRow, func(text string) (string, string, bool) {
-			m := upright.FindStringSubmatch(text)
-			if m == nil {
-				return "", "", false
-			}
-			return m[1], m[2], true
-		})
+		return readRecords(lines, innoRow, uprightPair)
+	case first[0] == 'R' && houseRecord.MatchString(first):
+		if len(lines) < 2 || !houseRule(lines[1].Text) {
+			return nil
+		}
+		return readRecords(lines, houseRecord, uprightPair)
 	case first[0] == '-' && psqlRecord.MatchString(first):
 		return readRecords(lines, psqlRecord, func(text string) (string, string, bool) {
 			return strings.Cut(text, "|")
@@ -82,8 +114,22 @@ func readTable(lines []paste.Line) *sqlTable {
 	return nil
 }
 
+func uprightPair(text string) (name, value string, ok bool) {
+	m := upright.FindStringSubmatch(text)
+	if m == nil {
+		return "", "", false
+	}
+	return m[1], m[2], true
+}
+
+// houseRule reports whether a line is the one below "Row 1:".
+func houseRule(text string) bool {
+	t := strings.TrimSpace(text)
+	return t != "" && strings.Trim(t, "─") == ""
+}
+
 // readRecords reads a line for each value.
-func readRecords(lines []paste.Line, record *regexp.Regexp, pair func(string) (string, string, bool)) *sqlTable {
+func readRecords(lines []paste.Line, record *pattern.Regexp, pair func(string) (string, string, bool)) *sqlTable {
 	t := &sqlTable{footer: true}
 	var row map[string]string
 	last := ""
@@ -106,6 +152,7 @@ func readRecords(lines []paste.Line, record *regexp.Regexp, pair func(string) (s
 				t.rows = append(t.rows, row)
 			}
 			last = ""
+		case houseRule(text):
 		default:
 			name, v, ok := pair(l.Text)
 			name = strings.ToLower(strings.TrimSpace(name))
@@ -120,7 +167,7 @@ func readRecords(lines []paste.Line, record *regexp.Regexp, pair func(string) (s
 			case ok && name != "" && len(t.rows) > 1, len(text) > 4096:
 				return t
 			default: // a value of several lines, such as a statement
-				if !textColumn(last) {
+				if !textColumn(last) && (record != houseRecord || len(text) > 16) { // a torn value
 					return t
 				}
 				row[last] += " " + text
@@ -157,7 +204,8 @@ func readGrid(lines []paste.Line) *sqlTable {
 	if !mayHead(lines, at, sep) {
 		return nil
 	}
-	t.columns = sqlCells(lines[at].Text, sep)
+	box := sep == "|" && strings.HasPrefix(strings.TrimSpace(lines[at].Text), "|")
+	t.columns = sqlCells(lines[at].Text, sep, box)
 	if len(t.columns) < 2 || len(t.columns) > 256 {
 		return nil
 	}
@@ -171,19 +219,21 @@ func readGrid(lines []paste.Line) *sqlTable {
 	for i := at + 1; i < len(lines); i++ {
 		text := strings.TrimSpace(lines[i].Text)
 		switch {
-		case lines[i].Command != "" || text == "":
+		case lines[i].Command != "" || text == "" && !lines[i].Elided:
 			return t
+		case text == "":
+			continue
 		case rowsInSet.MatchString(text), pgRows.MatchString(text):
 			t.lines, t.footer = i+1, true
 			return t
-		case planRule.MatchString(text), psqlRule.MatchString(text):
+		case noRow(text):
 			t.lines = i + 1
 			continue
 		case !strings.Contains(text, sep) && (sep != "\t" || strings.ContainsAny(text, " |")): // an empty value behind a tab may be gone
 			return t
 		}
 		t.lines = i + 1
-		t.row(sqlCells(lines[i].Text, sep))
+		t.row(sqlCells(lines[i].Text, sep, box))
 	}
 	return t
 }
@@ -208,8 +258,7 @@ func mayHead(lines []paste.Line, at int, sep string) bool {
 	if len(lines) < 2 {
 		return false
 	}
-	below := strings.TrimSpace(lines[1].Text)
-	return planRule.MatchString(below) || psqlRule.MatchString(below)
+	return tableRule(lines[1].Text)
 }
 
 // sqlNames are the columns that views are known by.
@@ -227,10 +276,9 @@ var sqlNames = sync.OnceValue(func() map[string]bool {
 
 // sqlCells takes a row apart. Only a box has bars at its ends: elsewhere a bar in front stands
 // behind an empty cell.
-func sqlCells(text, sep string) []string {
-	trimmed := strings.TrimSpace(text)
-	if sep == "|" && strings.HasPrefix(trimmed, "|") && strings.HasSuffix(trimmed, "|") && !strings.HasPrefix(text, " ") {
-		text = strings.TrimSuffix(trimmed[1:], "|")
+func sqlCells(text, sep string, box bool) []string {
+	if box {
+		text = strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(text), "|"), "|")
 	}
 	out := strings.Split(strings.TrimRight(text, "\r\n"), sep)
 	for i := range out {
@@ -261,7 +309,7 @@ type sqlView struct {
 // tables better. It is one kind and not one of each view, since nearly any line of a log may be the
 // start of a table, and is asked about once.
 func sqlKind(others []*attach.Kind) *attach.Kind {
-	k := &attach.Kind{Name: "result of a statement", Hints: []string{"|", "\t", "+--", ". row *", "-[ RECORD"}, Claim: claimSQL, Read: readSQL}
+	k := &attach.Kind{Name: "result of a statement", Hints: []string{"|", "\t", "+--", ". row *", "-[ RECORD", "Row "}, Claim: claimSQL, Read: readSQL, Apart: func(paste.Line) bool { return true }}
 	for _, o := range others {
 		k.Yields = append(k.Yields, o.Name)
 	}
@@ -297,6 +345,7 @@ func readSQL(p *attach.Part) attach.Reading {
 	}
 	r := &result{}
 	r.Title = v.name + ", " + attach.Plural(len(t.rows), "row")
+	r.leftRows(p.Lines, len(t.rows))
 	v.read(r, t)
 	if r.Means == "" {
 		r.Means = "It says nothing of why a service is slow."
@@ -316,5 +365,8 @@ func readResult(p *attach.Part, t *sqlTable) attach.Reading {
 		}
 	}
 	r.Means = "No time of the server is in it: it says nothing of why a service is slow."
+	if slices.ContainsFunc(t.columns, func(c string) bool { return strings.Contains(c, "duration") || strings.Contains(c, "latency") }) {
+		r.Means = "It has times that only who asked for them can tell apart: whose they are, and in which unit."
+	}
 	return r.done(attach.CannotTell)
 }

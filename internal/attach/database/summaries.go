@@ -2,11 +2,11 @@ package database
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // Reports that sum up slow logs, and pools of servers in Java.
@@ -14,7 +14,7 @@ import (
 var queryDigest = &attach.Kind{
 	Name:    "pt-query-digest",
 	Reports: true, // the profile, and a table for each class
-	Hints:   []string{"# Overall: ", "# Profile", "# Rank Query ID", "user time, ", "# Query "},
+	Hints:   []string{"# Overall: ", "# Profile", "# Rank Query ID", "user time, ", "# Query ", "# Item "},
 	Claim: func(lines []paste.Line) int {
 		own := 0
 		n := attach.ClaimWhile(lines, func(i int, text string) bool {
@@ -49,10 +49,10 @@ func statementLine(lines []paste.Line, at int) bool {
 }
 
 var (
-	digestSure    = regexp.MustCompile(`^# (Overall: [\d.]+[kM]? total, |Rank +Query ID +Response time|Query \d+: [\d.]+[kM]? QPS, |[\d.]+m?s user time, )`)
-	digestOverall = regexp.MustCompile(`^# Overall: ([\d.]+[kM]?) total, ([\d.]+[kM]?) unique(?:, ([\d.]+[kM]?) QPS, ([\d.]+[kM]?)x concurrency)?`)
-	digestRow     = regexp.MustCompile(`^# +(\d+) 0x[0-9A-F.]+ +([\d.]+) +([\d.]+)% +(\d+) +([\d.]+)(?: +[\d.]+)?(?: +[\d.]+)? +(.*)$`)
-	digestAttr    = regexp.MustCompile(`^# (Exec|Lock) time +(?:(\d+) +)?([\d.]+)(us|ms|s|m|h)? `)
+	digestSure    = pattern.New(`^# (Overall: [\d.]+[kM]? total, |Rank +Query ID +Response time|(?:Query|Item) \d+: [\d.]+[kM]? QPS, |[\d.]+m?s user time, )`)
+	digestOverall = pattern.New(`^# Overall: ([\d.]+[kM]?) total, ([\d.]+[kM]?) unique(?:, ([\d.]+[kM]?) QPS, ([\d.]+[kM]?)x concurrency)?`)
+	digestRow     = pattern.New(`^# +(\d+) 0x([0-9A-F.]*) +([\d.]+) +([\d.]+)% +(\d+) +([\d.]+)(?: +[\d.]+)?(?: +[\d.]+)? +(.*)$`)
+	digestAttr    = pattern.New(`^# (Exec|Lock) time +(?:(\d+) +)?([\d.]+)(us|ms|s|m|h)? `)
 )
 
 // digestClass is the table of one class of statements, or of all of them.
@@ -64,7 +64,7 @@ type digestClass struct {
 	examines          bool
 }
 
-var digestField = regexp.MustCompile(`^# (Exec time|Lock time|Rows sent|Rows examine) +(\d+) +(\S+) +(\S+) +(\S+) +(\S+)`)
+var digestField = pattern.New(`^# (Exec time|Lock time|Rows sent|Rows examine) +(\d+) +(\S+) +(\S+) +(\S+) +(\S+)`)
 
 // line reads one line of a class' table.
 func (c *digestClass) line(text string) {
@@ -111,23 +111,25 @@ func readDigest(p *attach.Part) attach.Reading {
 	r.Title = "pt-query-digest, a summary of a slow log"
 	exec, lock := 0.0, 0.0
 	var classes []*digestClass
-	selects := false
+	selects, others := false, false // others: of users, hosts or the like, and of no statements
 	for _, l := range p.Lines {
 		t := strings.TrimSpace(l.Text)
 		if m := digestOverall.FindStringSubmatch(t); m != nil {
 			r.Title = fmt.Sprintf("pt-query-digest, %s statements of %s kinds", m[1], m[2])
 		}
-		if strings.HasPrefix(t, "# Query ") && digestSure.MatchString(t) {
+		if (strings.HasPrefix(t, "# Query ") || strings.HasPrefix(t, "# Item ")) && digestSure.MatchString(t) {
 			classes = append(classes, &digestClass{})
 		}
 		if len(classes) > 0 {
 			classes[len(classes)-1].line(t)
 		}
+		others = others || strings.HasPrefix(t, "# Item ")
 		if m := digestRow.FindStringSubmatch(t); m != nil && len(r.Figures) < 2 {
-			selects = selects || len(r.Figures) == 0 && strings.HasPrefix(m[6], "SELECT") && !strings.Contains(m[6], "INSERT")
-			took, _ := number(m[2])
-			each, _ := number(m[5])
-			r.figure(fmt.Sprintf("%s %% of the time (%s): %s calls of %s each: %s", m[3], dur(took), m[4], dur(each), short(m[6])))
+			others = others || m[2] == ""
+			selects = selects || len(r.Figures) == 0 && strings.HasPrefix(m[7], "SELECT") && !strings.Contains(m[7], "INSERT")
+			took, _ := number(m[3])
+			each, _ := number(m[6])
+			r.figure(fmt.Sprintf("%s %% of the time (%s): %s calls of %s each: %s", m[4], dur(took), m[5], dur(each), short(m[7])))
 		}
 		if m := digestAttr.FindStringSubmatch(t); m != nil && m[2] == "" {
 			v, ok := seconds(m[3] + m[4])
@@ -144,14 +146,21 @@ func readDigest(p *attach.Part) attach.Reading {
 	}
 	r.Not = "A slow log holds slow statements only: shares are of these, and not of all."
 	r.Means = "It names the statements that took most of the logged time; what they waited for is not in it."
+	if others {
+		r.Means = "It names who took most of the logged time, by user, host or the like, and no statement."
+	}
 	switch {
 	case exec > 0 && lock >= exec/2:
 		line := fmt.Sprintf("waits for locks: %s of %s", dur(lock), dur(exec))
 		r.figure(line)
 		r.Means = ""
 		r.outside("a lock in the database's own tables", line, ratio(lock, exec))
-	case len(classes) > 0:
+	case len(classes) > 0 && !others: // what stands in one line is of many statements
 		classes[0].judge(r, selects)
+	}
+	if others {
+		r.next("pt-query-digest of the same log without --group-by", "names the statements")
+		return r.done(attach.CannotTell)
 	}
 	r.next("EXPLAIN ANALYZE of the first statement", "where its time goes")
 	return r.done(attach.CannotTell)
@@ -231,7 +240,7 @@ var dumpSlow = &attach.Kind{
 	},
 }
 
-var dumpRow = regexp.MustCompile(`^Count: (\d+) +Time=([\d.]+)s \([\d.]+s\) +Lock=([\d.]+)s \([\d.]+s\)`)
+var dumpRow = pattern.New(`^Count: (\d+) +Time=([\d.]+)s \([\d.]+s\) +Lock=([\d.]+)s \([\d.]+s\)`)
 
 // threadPools is nodetool tpstats, and Elasticsearch's _cat/thread_pool.
 var threadPools = &attach.Kind{
@@ -262,8 +271,8 @@ var threadPools = &attach.Kind{
 }
 
 var (
-	poolRow = regexp.MustCompile(`^\S+(?: +\S+)?(?: +\d+){3,8}$`)
-	dropped = regexp.MustCompile(`^[A-Z_]+ +\d+(?: +[\d.]+|N/A)*$`)
+	poolRow = pattern.New(`^\S+(?: +\S+)?(?: +\d+){3,8}$`)
+	dropped = pattern.New(`^[A-Z_]+ +\d+(?: +[\d.]+|N/A)*$`)
 )
 
 func readPools(p *attach.Part) attach.Reading {

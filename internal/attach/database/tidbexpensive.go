@@ -2,13 +2,12 @@ package database
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
-	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // tidbExpensive is TiDB's log of statements that run for long or take much memory, written while
@@ -24,8 +23,8 @@ var tidbExpensive = &attach.Kind{
 }
 
 var (
-	expensiveField = regexp.MustCompile(`\[(\w+)=("(?:[^"\\]|\\.)*"|[^\]]*)\]`)
-	expensiveCost  = regexp.MustCompile(`\[cost_time=[\d.]+\w+\]`)
+	expensiveField = pattern.New(`\[(\w+)=("(?:[^"\\]|\\.)*"|[^\]]*)\]`)
+	expensiveCost  = pattern.New(`\[cost_time=[\d.]+\w+\]`)
 )
 
 func isExpensive(text string) bool {
@@ -115,58 +114,7 @@ var tikvResolved = &attach.Kind{
 }
 
 var (
-	resolvedLine = regexp.MustCompile(`the max gap of (?:leader|follower) (?:resolved|safe)-ts is large`)
-	resolvedGap  = regexp.MustCompile(`\[gap=(\d+)ms\]`)
-	resolvedLock = regexp.MustCompile(`reason: \\?"lock\\?"`)
-)
-
-// cockroach is what CockroachDB says of its disk.
-var cockroach = &attach.Kind{
-	Name:      "CockroachDB log",
-	Hints:     []string{"disk slowness detected", "disk stall detected", "raft commit", "file write stall"},
-	Marks:     []string{"disk slowness detected", "disk stall detected", "raft commit", "file write stall"},
-	Single:    true,
-	Scattered: true,
-	Claim:     func(lines []paste.Line) int { return run(lines, roachLine.MatchString) },
-	Read: func(p *attach.Part) attach.Reading {
-		r := &result{}
-		n, limit, commits := 0, "", 0
-		for _, l := range p.Lines {
-			if m := roachDisk.FindStringSubmatch(l.Text); m != nil {
-				n++
-				if limit == "" {
-					limit = m[1] + m[2]
-				}
-			} else {
-				commits++
-			}
-		}
-		r.Title = "CockroachDB's log, " + attach.Plural(len(p.Lines), "line")
-		if n > 0 {
-			line := "writes to the disk that did not end in time: " + times(n)
-			if limit != "" {
-				line += ", for " + limit + " or longer"
-			}
-			r.figure(line)
-			r.found("disk-wait", finding.Possible, line, 0)
-			r.Means = "CockroachDB measured its own disk: a sync did not end, and what has to be durable waited."
-		}
-		if commits > 0 {
-			line := "slow raft commits: " + times(commits)
-			r.figure(line)
-			if n == 0 {
-				r.candidate("disk-wait", line)
-				r.candidate("cpu-contention", line)
-				r.Means = "Commits were slow: the disk, the network to other nodes, or a lack of CPU."
-			}
-		}
-		r.Not = "Whether the device was slow or others filled it, the log does not say."
-		r.next("iostat -x 1 30", "whether the disk is slow, and who writes")
-		return r.done(attach.CannotTell)
-	},
-}
-
-var (
-	roachLine = regexp.MustCompile(`disk slowness detected: |disk stall detected: |slow (?:non-blocking )?raft commit: |file write stall detected: `)
-	roachDisk = regexp.MustCompile(`(?:disk slowness|disk stall|file write stall) detected: (?:unable to sync log files within ([\d.]+m?s)|.*?(?:for|been ongoing for) ([\d.]+m?s)?)`)
+	resolvedLine = pattern.New(`the max gap of (?:leader|follower) (?:resolved|safe)-ts is large`)
+	resolvedGap  = pattern.New(`\[gap=(\d+)ms\]`)
+	resolvedLock = pattern.New(`reason: \\?"lock\\?"`)
 )

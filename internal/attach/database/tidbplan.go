@@ -1,31 +1,35 @@
 package database
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // tidbPlan reads EXPLAIN and EXPLAIN ANALYZE of TiDB: as a table, with tabs, or with blanks.
 var tidbPlan = &attach.Kind{
-	Name:  "TiDB plan",
-	Hints: []string{"|", "root", "cop[", "mpp[", "estRows", "+--"},
-	Claim: claimTiDBPlan,
-	Read:  readTiDBPlan,
+	Name:    "TiDB plan",
+	Hints:   []string{"|", "root", "cop[", "mpp[", "estRows", "+--"},
+	Claim:   claimTiDBPlan,
+	Reports: true, // each is of one statement
+	Apart: func(l paste.Line) bool {
+		return planRule.MatchString(l.Text) || planHeader.MatchString(l.Text) || isPlanRoot(l.Text)
+	},
+	Read: readTiDBPlan,
 }
 
 var (
-	planOp     = regexp.MustCompile(`^[\s|│├└─┌┐┤┬┴┼╴╶-]*([A-Z][A-Za-z]+(?:_[A-Z][A-Za-z]+)*(?:_\d+)?)(\((?:Build|Probe|Seed Part|Recursive Part)\))?[\s|│]`)
-	planTask   = regexp.MustCompile(`(?:^|[\s|│])(root|cop\[\w+\]|mpp\[\w+\]|batchCop\[\w+\])(?:[\s|│]|$)`)
-	planHeader = regexp.MustCompile(`^[\s|]*id\s*\|?\s+.*\b(estRows|count)\b.*\b(task)\b|^[\s|]*id\s*\|?\s+\|?\s*task\b.*\b(estRows|operator info)\b`)
-	planRule   = regexp.MustCompile(`^\s*\+(-+\+)+\s*$`)
-	inSet      = regexp.MustCompile(`^\(?(\d+) rows? in set(?:, \d+ warnings?)? \(([\d.]+ ?(?:sec|ms|s|min [\d.]+ sec))\)`)
-	rowsInSet  = regexp.MustCompile(`^\d+ rows? (in set|affected)`)
-	planTime   = regexp.MustCompile(`\btime: ?([\d.]+(?:ns|[µμu]s|ms|s|m|h)(?:[\d.]+(?:ms|s|m))*)`)
-	planEst    = regexp.MustCompile(`(?:^|[\s|│])(\d+\.\d\d)(?:[\s|│]|$)`)
-	planAct    = regexp.MustCompile(`(?:^|[\s|│])(\d+)(?:[\s|│]|$)`)
+	planOp     = pattern.New(`^[\s|│├└─┌┐┤┬┴┼╴╶-]*([A-Z][A-Za-z]+(?:_[A-Z][A-Za-z]+)*(?:_\d+)?)(\((?:Build|Probe|Seed Part|Recursive Part)\))?[\s|│]`)
+	planTask   = pattern.New(`(?:^|[\s|│])(root|cop\[\w+\]|mpp\[\w+\]|batchCop\[\w+\])(?:[\s|│]|$)`)
+	planHeader = pattern.New(`^[\s|]*id\s*\|?\s+.*\b(estRows|count)\b.*\b(task)\b|^[\s|]*id\s*\|?\s+\|?\s*task\b.*\b(estRows|operator info)\b`)
+	planRule   = pattern.New(`^\s*\+(-+\+)+\s*$`)
+	inSet      = pattern.New(`^\(?(\d+) rows? in set(?:, \d+ warnings?)? \(([\d.]+ ?(?:sec|ms|s|min [\d.]+ sec))\)`)
+	rowsInSet  = pattern.New(`^\d+ rows? (in set|affected)`)
+	planTime   = pattern.New(`\btime: ?([\d.]+(?:ns|[µμu]s|ms|s|m|h)(?:[\d.]+(?:ms|s|m))*)`)
+	planEst    = pattern.New(`(?:^|[\s|│])(\d+\.\d\d)(?:[\s|│]|$)`)
+	planAct    = pattern.New(`(?:^|[\s|│])(\d+)(?:[\s|│]|$)`)
 )
 
 // isPlanRow asks for what only a plan has beside an operator and its task: a numbered operator, a
@@ -38,23 +42,41 @@ func isPlanRow(text string) bool {
 	return numbered.MatchString(m[1]) || strings.Contains(text, "cop[") || strings.Contains(text, "mpp[") || planEst.MatchString(text) && strings.ContainsAny(text, "|\t│├└")
 }
 
-var numbered = regexp.MustCompile(`_\d+$`)
+var numbered = pattern.New(`_\d+$`)
+
+// planBranches is what TiDB draws before an operator that stands below another one.
+const planBranches = "│├└"
+
+// isPlanRoot reports whether a row is the first one of a plan: no branch leads to it. Of an
+// operator of a store, a CTE and a subquery that was run before, that says nothing.
+func isPlanRoot(text string) bool {
+	if !isPlanRow(text) || !strings.Contains(text, "root") {
+		return false
+	}
+	m := planOp.FindStringSubmatchIndex(text)
+	name := text[m[2]:m[3]]
+	return !strings.ContainsAny(text[:m[2]], planBranches) && planTask.FindStringSubmatch(text)[1] == "root" &&
+		!strings.HasPrefix(name, "CTE_") && !strings.HasPrefix(name, "ScalarSubQuery_")
+}
 
 func claimTiDBPlan(lines []paste.Line) int {
-	n, rows := 0, 0
+	n, rows, drawn := 0, 0, false
 	for i, l := range lines {
 		text := l.Text
 		switch {
 		case i > 0 && l.Command != "":
 			return tidbDone(n, rows)
+		case drawn && isPlanRoot(text):
+			return n // branches were drawn, and none leads here: this is the next plan's
 		case isPlanRow(text):
 			rows++
+			drawn = drawn || strings.ContainsAny(text, planBranches)
 			n = i + 1
 		case planHeader.MatchString(text) && rows > 0 && !planRule.MatchString(lines[i-1].Text):
 			return tidbDone(n, rows)
 		case planHeader.MatchString(text):
 			n = i + 1
-		case planRule.MatchString(text):
+		case tableRule(text):
 			if i+1 < len(lines) && planHeader.MatchString(lines[i+1].Text) && rows > 0 {
 				return tidbDone(n, rows)
 			}
@@ -124,7 +146,7 @@ func parsePlan(lines []paste.Line) (ops []*operator, statement float64, analyzed
 			if v, ok := seconds(inSet.FindStringSubmatch(trimmed)[2]); ok {
 				statement = v
 			}
-		case len(ops) > 0 && !planRule.MatchString(text):
+		case len(ops) > 0 && !tableRule(text):
 			last := ops[len(ops)-1]
 			if len(last.text) < 1<<16 {
 				last.text += " " + trimmed

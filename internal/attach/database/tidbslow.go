@@ -3,13 +3,12 @@ package database
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
-	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // tidbSlow reads TiDB's slow log: whole entries, fragments, or one line of one. The names of its
@@ -23,12 +22,12 @@ var tidbSlow = &attach.Kind{
 }
 
 var (
-	slowField = regexp.MustCompile(`([A-Z][A-Za-z0-9_]*[a-zA-Z0-9](?:@Host)?): ?`)
-	slowLine  = regexp.MustCompile(`^\s*(?:# )?([A-Z][A-Za-z_@]*): ?(\S|$)`)
+	slowField = pattern.New(`([A-Z][A-Za-z0-9_]*[a-zA-Z0-9](?:@Host)?): ?`)
+	slowLine  = pattern.New(`^\s*(?:# )?([A-Z][A-Za-z_@]*): ?(\S|$)`)
 	// bareField are those which may stand without the "# " in front, as in a table's \\G output.
-	bareField = regexp.MustCompile(`^(Cop_\w+|Preproc_\w+|Rewrite_time|Txn_start_ts|Wait_TS|Query_time|Prewrite_time|Get_commit_ts_time): `)
+	bareField = pattern.New(`^(Cop_\w+|Preproc_\w+|Rewrite_time|Txn_start_ts|Wait_TS|Query_time|Prewrite_time|Get_commit_ts_time): `)
 	// tidbOnly are fields that no other slow log has.
-	tidbOnly = regexp.MustCompile(`\b(Txn_start_ts|Conn_ID|Cop_(wait|proc|backoff|time|mvcc)\w*|Process_time|Wait_TS|Rewrite_time|Preproc_subqueries\w*|Optimize_time|Parse_time|Compile_time|Prewrite_time|Commit_time|Get_commit_ts_time|Commit_backoff_time|Resolve_lock_time|Local_latch_wait_time|Backoff_(time|total|types|Detail)|KV_total|PD_total|Num_cop_tasks|Exec_retry_(time|count)|Plan_from_cache|Is_internal|Request_count|Mem_max|Write_sql_response_total|Rocksdb_\w+|LockKeys_time|Write_keys|Is(Explicit|Sync|Pessimistic)\w*|Time_queued_by_rc|Request_unit_\w+|Tidb_cpu_time|Tikv_cpu_time|Result_rows|Succ|Plan_digest|Has_more_results|Prewrite_region|Total_keys|Process(?:ed)?_keys)(: )`)
+	tidbOnly = pattern.New(`\b(Txn_start_ts|Conn_ID|Cop_(wait|proc|backoff|time|mvcc)\w*|Process_time|Wait_TS|Rewrite_time|Preproc_subqueries\w*|Optimize_time|Parse_time|Compile_time|Prewrite_time|Commit_time|Get_commit_ts_time|Commit_backoff_time|Resolve_lock_time|Local_latch_wait_time|Backoff_(time|total|types|Detail)|KV_total|PD_total|Num_cop_tasks|Exec_retry_(time|count)|Plan_from_cache|Is_internal|Request_count|Mem_max|Write_sql_response_total|Rocksdb_\w+|LockKeys_time|Write_keys|Is(Explicit|Sync|Pessimistic)\w*|Time_queued_by_rc|Request_unit_\w+|Tidb_cpu_time|Tikv_cpu_time|Result_rows|Succ|Plan_digest|Has_more_results|Prewrite_region|Total_keys|Process(?:ed)?_keys)(: )`)
 )
 
 func isTiDBLine(text string) bool {
@@ -145,7 +144,9 @@ func readTiDBSlow(p *attach.Part) attach.Reading {
 		r.fact(FactStatement, q*1e3, "")
 	}
 	slowest.judge(r, q)
-	if len(r.Figures) == 0 {
+	if len(r.Signs) == 0 && q > 0 {
+		slowest.many(r, q)
+	} else if len(r.Figures) == 0 {
 		if keys := slowest.n("Total_keys"); keys > 0 && q == 0 {
 			r.figure(fmt.Sprintf("%s keys scanned for %s processed", count(keys), count(slowest.n("Process_keys", "Processed_keys"))))
 		}
@@ -158,7 +159,7 @@ func readTiDBSlow(p *attach.Part) attach.Reading {
 }
 
 // tidbOld is a line of TiDB 2.1's log and of earlier ones, with a whole statement in it.
-var tidbOld = regexp.MustCompile(`\[(?:SLOW|TIME_\w+)_QUERY\] (cost_time:\S.*)$`)
+var tidbOld = pattern.New(`\[(?:SLOW|TIME_\w+)_QUERY\] (cost_time:\S.*)$`)
 
 // oldNames are names of TiDB 2.1's fields, as the slow log has them since.
 var oldNames = map[string]string{"cost_time": "Query_time", "process_time": "Process_time", "wait_time": "Wait_time", "backoff_time": "Backoff_time",
@@ -330,159 +331,4 @@ func backoffWhere(kind string) string {
 func movedRegion(kind string) bool {
 	k := strings.ToLower(kind)
 	return strings.Contains(k, "regionmiss") || strings.Contains(k, "updateleader") || strings.Contains(k, "stalecommand") || strings.Contains(k, "regionscheduling")
-}
-
-var backoffKind = regexp.MustCompile(`^Cop_backoff_(\w+)_total_time$`)
-
-// backoff sums the waits before retries, by kind.
-func (e entry) backoff(r *result, q float64) {
-	type wait struct {
-		kind  string
-		s     float64
-		times string
-	}
-	var list []wait
-	for name := range e {
-		if m := backoffKind.FindStringSubmatch(name); m != nil {
-			list = append(list, wait{m[1], e.s(name), e["Cop_backoff_"+m[1]+"_total_times"]})
-		}
-	}
-	if len(list) == 0 {
-		if b := e.s("Backoff_time", "Backoff_total"); b > 0.05 && b >= 0.3*q {
-			list = append(list, wait{cmp.Or(strings.Trim(e["Backoff_types"], "[]"), "kind not named"), b, ""})
-		}
-	}
-	// A region that is missed is what PD is asked about: the first explains the second.
-	slices.SortFunc(list, func(a, b wait) int {
-		return cmp.Or(cmp.Compare(b.s, a.s), cmp.Compare(backoffRank(a.kind), backoffRank(b.kind)), cmp.Compare(a.kind, b.kind))
-	})
-	for i, w := range list {
-		if i > 1 || w.s < 0.02 {
-			break
-		}
-		line := fmt.Sprintf("backoff %s: %s in all", w.kind, dur(w.s))
-		if w.times != "" {
-			line = fmt.Sprintf("backoff %s: %s times, %s in all", w.kind, w.times, dur(w.s))
-		}
-		r.figure(line)
-		if i == 0 && (q == 0 || w.s >= 0.3*q) {
-			r.outside(backoffWhere(w.kind), line, ratio(w.s, q))
-			r.next("grep -c 'region not found\\|not leader' tidb.log", "says how often regions moved while the statement ran")
-		}
-	}
-}
-
-func backoffRank(kind string) int {
-	if strings.Contains(strings.ToLower(kind), "region") {
-		return 0
-	}
-	return 1
-}
-
-// pool reads the coprocessor tasks' waits for a thread of TiKV's read pool.
-func (e entry) pool(r *result, q float64) {
-	longest, avg, p90 := e.s("Cop_wait_max"), e.s("Cop_wait_avg"), e.s("Cop_wait_p90")
-	total, process := e.s("Wait_time"), e.s("Process_time")
-	addr := firstWord(e["Cop_wait_addr"])
-	if longest > 0 {
-		r.fact(FactPoolWait, longest*1e3, addr)
-	}
-	at := ""
-	if addr != "" {
-		at = " at " + addr
-	}
-	if longest >= 0.02 && (q == 0 || longest >= 0.1*q) {
-		line := fmt.Sprintf("Cop_wait: at most %s, on average %s, P90 %s%s", dur(longest), dur(avg), dur(p90), at)
-		r.figure(line)
-		if longest >= 0.05 {
-			r.found("pool-exhaustion", finding.Possible, line, ratio(longest, q))
-			r.Means = cmp.Or(r.Means, "A coprocessor task waited for a thread of TiKV's read pool"+at+": that instance was busy then.")
-			r.Not = "Cop_wait also holds the time to get a snapshot; what the pool's threads did is not in here."
-			r.next("whystall record --pid $(pidof tikv-server)"+onHost(addr), "shows what the threads of the read pool did")
-		}
-	} else if total >= 0.2 && total >= 0.5*(total+process) && (q == 0 || total >= 0.2*q) {
-		line := fmt.Sprintf("Wait_time %s against Process_time %s, added up over %s requests", dur(total), dur(process), cmp.Or(firstWord(e["Request_count"]), "all"))
-		r.figure(line)
-		r.candidate("pool-exhaustion", line)
-		r.Means = cmp.Or(r.Means, "Coprocessor tasks waited longer for TiKV's threads than these worked on them.")
-	}
-}
-
-func onHost(addr string) string {
-	host, _, _ := strings.Cut(addr, ":")
-	if host == "" {
-		return ""
-	}
-	return "   # on " + host
-}
-
-// process reads what TiKV's execution took.
-func (e entry) process(r *result, q float64) {
-	longest, total := e.s("Cop_proc_max"), e.s("Process_time")
-	read := e.s("Rocksdb_block_read_time")
-	keys, processed := e.n("Total_keys"), e.n("Process_keys", "Processed_keys")
-	if len(r.Signs) == 0 && max(longest, total) == 0 && processed > 0 && keys > 1.5*processed && keys-processed > 1e5 {
-		line := fmt.Sprintf("%s keys scanned for %s processed", count(keys), count(processed))
-		r.figure(line)
-		r.Means = "If this statement is slow, TiKV's scan of old versions or deleted keys is the reason that lies nearest."
-		r.outside("TiKV's own execution: it scans old versions or deleted keys beside those that it needs", line, 0)
-		r.Not = "These lines have no time: how long the scan took they do not say."
-		return
-	}
-	if len(r.Signs) > 0 || max(longest, total) < 0.1 || q > 0 && longest < 0.3*q && total < 0.5*q {
-		return
-	}
-	line := fmt.Sprintf("TiKV processed for %s in all", dur(total))
-	if longest > 0 {
-		line = fmt.Sprintf("TiKV's longest task processed for %s (P90 %s, average %s)", dur(longest), dur(e.s("Cop_proc_p90")), dur(e.s("Cop_proc_avg")))
-		if total > 0 {
-			line += fmt.Sprintf(", %s in all", dur(total))
-		}
-	}
-	r.figure(line)
-	where := "TiKV's own execution of the plan"
-	if keys > 0 {
-		r.figure(fmt.Sprintf("%s keys scanned for %s processed", count(keys), count(processed)))
-		switch {
-		case processed > 0 && keys > 1.9*processed && keys > 1e5, processed == 0 && keys > 1e5:
-			where = "TiKV's own execution: it scans old versions or deleted keys beside those that it needs"
-		case processed > 1e5:
-			where = "TiKV's own execution: the plan reads many keys"
-		}
-	}
-	if read >= 0.3*max(total, longest) && read > 0.05 {
-		proof := fmt.Sprintf("Rocksdb_block_read_time %s of %s", dur(read), dur(max(total, longest)))
-		r.figure(proof)
-		r.candidate("disk-wait", proof)
-	}
-	r.outside(where, line, ratio(longest, q))
-	r.next("EXPLAIN ANALYZE the statement", "shows which operator reads the keys, and the estimates beside the actual rows")
-}
-
-// plain lists what there is where nothing stands out.
-func (e entry) plain(r *result, q float64) {
-	if q > 0 {
-		r.figure("Query_time " + dur(q))
-	}
-	sum := 0.0
-	if _, said := e["Process_time"]; said {
-		r.figure(fmt.Sprintf("in TiKV: Process_time %s and Wait_time %s, of all its requests together", dur(e.s("Process_time")), dur(e.s("Wait_time"))))
-	}
-	for _, name := range []string{"Parse_time", "Compile_time", "Wait_TS", "Prewrite_time", "Commit_time", "Cop_proc_max", "Cop_wait_max", "Wait_time", "Process_time"} {
-		if _, said := e["Process_time"]; said && (name == "Wait_time" || name == "Process_time") {
-			sum = max(sum, e.s(name))
-			continue
-		}
-		if v := e.s(name); v > 0 && len(r.Figures) < 4 {
-			r.figure(name + " " + dur(v))
-			sum = max(sum, v)
-		}
-	}
-	if q > 0 && sum < 0.5*q {
-		r.Means = fmt.Sprintf("No field of this entry explains its %s: the rest is TiDB's own execution, the way to TiKV, or waits on either host.", dur(q))
-		r.next("EXPLAIN ANALYZE the statement", "has client's and server's times of each task")
-		return
-	}
-	r.Means = "The fields here are too few, or none is large: where the time went cannot be told."
-	r.next("grep -A40 'Txn_start_ts' tidb-slow.log", "shows the whole entry")
 }

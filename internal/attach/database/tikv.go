@@ -3,13 +3,13 @@ package database
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // tidbCop reads TiDB's log lines about coprocessor tasks: its own clock beside TiKV's, task by
@@ -35,17 +35,19 @@ var tikvSlow = &attach.Kind{
 }
 
 var (
-	copLine  = regexp.MustCompile(`\[TIME_COP_\w+\]|\bresp_time:[\d.]+\w+ .*\bkv_process_ms:`)
-	copResp  = regexp.MustCompile(`resp_time:([\d.]+[a-zµ]+(?:[\d.]+[a-zµ]+)*)`)
-	copMS    = regexp.MustCompile(`kv_(process|wait)_ms:(\d+)`)
-	copBack  = regexp.MustCompile(`\bbackoff_ms:(\d+)(?: backoff_types:\[([^\]]*)\])?`)
-	copAddr  = regexp.MustCompile(`store_addr:(\S+?:\d+)`)
-	tikvLine = regexp.MustCompile(`\[slow-query\]|\[endpoint\.rs:\d+\].*\blocked primary_lock|\.rs:\d+\]? .*\[?takes?=?"?[\d.]+ ?(ms|s|us|µs)|\[(?:takes|elapsed|cost|duration|taken)="?[\d.]+(?:ms|s|µs|us)"?\]|^\[?\d{4}[/-]\d\d[/-]\d\d.*(?:raftstore|apply|peer|fsm).*\btakes? [\d.]+ ?m?s\b`)
-	tikvKV   = regexp.MustCompile(`\[([\w.]+)="?([\d.]+(?:ns|µs|us|ms|s|m))"?\]`)
+	copLine   = pattern.New(`\[TIME_COP_\w+\]|\bresp_time:[\d.]+\w+ .*\bkv_process_ms:`)
+	copResp   = pattern.New(`resp_time:([\d.]+[a-zµ]+(?:[\d.]+[a-zµ]+)*)`)
+	copMS     = pattern.New(`kv_(process|wait)_ms:(\d+)`)
+	copBack   = pattern.New(`\bbackoff_ms:(\d+)(?: backoff_types:\[([^\]]*)\])?`)
+	copKeys   = pattern.New(`\btotal_versions:(\d+)`)
+	copBlocks = pattern.New(`\brocksdb_read_count:(\d+)`)
+	copAddr   = pattern.New(`store_addr:(\S+?:\d+)`)
+	tikvLine  = pattern.New(`\[slow-query\]|\[endpoint\.rs:\d+\].*\blocked primary_lock|\.rs:\d+\]? .*\[?takes?=?"?[\d.]+ ?(ms|s|us|µs)|\[(?:takes|elapsed|cost|duration|taken)="?[\d.]+(?:ms|s|µs|us)"?\]|^\[?\d{4}[/-]\d\d[/-]\d\d.*(?:raftstore|apply|peer|fsm).*\btakes? [\d.]+ ?m?s\b`)
+	tikvKV    = pattern.New(`\[([\w.]+)="?([\d.]+(?:ns|µs|us|ms|s|m))"?\]`)
 	// tikvSaid is what a line of the log about a slow query has, and a sentence or a command with
 	// the words has not: the time of the line, or a duration.
-	tikvSaid = regexp.MustCompile(`^\W?\d{4}[/-]\d\d[/-]\d\d[ T]|\[[\w.]+="?[\d.]+(?:ns|µs|us|ms|s|m)"?\]`)
-	tikvTake = regexp.MustCompile(`(?:takes?[=: ]"?|took )([\d.]+(?:ns|µs|us|ms|s))`)
+	tikvSaid = pattern.New(`^\W?\d{4}[/-]\d\d[/-]\d\d[ T]|\[[\w.]+="?[\d.]+(?:ns|µs|us|ms|s|m)"?\]`)
+	tikvTake = pattern.New(`(?:takes?[=: ]"?|took )([\d.]+(?:ns|µs|us|ms|s))`)
 )
 
 func isTiKV(text string) bool {
@@ -64,7 +66,7 @@ func readCop(p *attach.Part) attach.Reading {
 	r := &result{}
 	var lost, resp, server, waits []float64
 	most := map[string]int{}
-	var backs []float64
+	var backs, keys, blocks []float64
 	types := map[string]int{}
 	for _, l := range p.Lines {
 		m := copResp.FindStringSubmatch(l.Text)
@@ -95,6 +97,7 @@ func readCop(p *attach.Part) attach.Reading {
 		if a := copAddr.FindStringSubmatch(l.Text); a != nil {
 			most[a[1]]++
 		}
+		keys, blocks = counted(keys, copKeys, l.Text), counted(blocks, copBlocks, l.Text)
 	}
 	r.Title = "TiDB's coprocessor log, " + attach.Plural(len(resp), "slow task")
 	if len(resp) == 0 {
@@ -128,9 +131,44 @@ func readCop(p *attach.Part) attach.Reading {
 		r.Means = "Tasks waited for a thread of TiKV's read pool."
 	default:
 		r.outside("TiKV's own execution of the tasks", line, ratio(attach.Median(server), attach.Median(resp)))
+		if len(keys) == len(server) && attach.Median(server) >= 0.3 && attach.Median(server) >= slowKey*attach.Median(keys) {
+			fewKeys(r, attach.Median(server), attach.Median(keys), blocks, addr)
+			break
+		}
 		r.next("EXPLAIN ANALYZE the statement", "shows how many keys it scans")
 	}
 	return r.done(attach.CannotTell)
+}
+
+// slowKey is the time for one key, in seconds, from which on it is not the work that takes it: a
+// key from memory takes a microsecond or few.
+const slowKey = 100e-6
+
+// fewKeys says what it means that a task took long for so few keys.
+func fewKeys(r *result, server, keys float64, blocks []float64, addr string) {
+	line := fmt.Sprintf("%s keys in %s of TiKV's time (medians)", count(keys), dur(server))
+	read := len(blocks) > 0 && slices.Max(blocks) > 0
+	if len(blocks) > 0 {
+		line += fmt.Sprintf(", %s read from the disk", attach.Plural(int(min(attach.Median(blocks), 1e9)), "block"))
+	}
+	r.figure(line)
+	r.Means = "TiKV holds the tasks, and they are too small for that time: its threads were suspended or had no CPU."
+	if read || len(blocks) == 0 {
+		r.Means = "TiKV holds the tasks, and they are too small for that time: its threads were suspended or had no CPU, or reads of blocks were slow."
+		r.candidate("disk-wait", line)
+	}
+	r.candidate("cpu-contention", line)
+	r.next("whystall record --pid $(pidof tikv-server)"+onHost(addr), "shows whether the threads of its read pool have a CPU, and what they wait for")
+}
+
+// counted adds the number that a line has of something.
+func counted(list []float64, re *pattern.Regexp, text string) []float64 {
+	if m := re.FindStringSubmatch(text); m != nil {
+		if v, ok := number(m[1]); ok {
+			return append(list, v)
+		}
+	}
+	return list
 }
 
 func readTiKV(p *attach.Part) attach.Reading {

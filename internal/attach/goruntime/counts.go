@@ -82,7 +82,7 @@ func stackLine(s string) (f frame, ok bool) {
 	if plus := strings.LastIndex(f.fn, "+0x"); plus > 0 {
 		f.fn = f.fn[:plus]
 	}
-	f.fn = starred(f.fn)
+	f.fn = goName(f.fn)
 	if len(fields) > 2 {
 		f.at, _ = parsePlace(fields[len(fields)-1])
 	}
@@ -121,6 +121,8 @@ func claimCounts[T any](lines []paste.Line, heading string, isCount func(string)
 			end = i + 1
 		case strings.HasPrefix(s, "# labels: ") && end > 0, s == "..." && end > 0, s == "…" && end > 0:
 			end = i + 1
+		case takenOut(lines, i) && end == i && end > 0:
+			end = i + 1
 		case s == "" && end > 0, end == i && end > 0 && (moreAddresses(s) || restOfPlace(lines[i-1].Text, s)):
 			if s != "" {
 				end = i + 1
@@ -130,6 +132,17 @@ func claimCounts[T any](lines []paste.Line, heading string, isCount func(string)
 		}
 	}
 	return countsEnd(end, stacks, counts, heading, lines)
+}
+
+// takenOut reports whether a line stands for frames that a person took out of a stack, in whatever
+// words: it is short, and alone between two of the stack's own lines.
+func takenOut(lines []paste.Line, i int) bool {
+	if i == 0 || i+1 >= len(lines) || lines[i+1].Command != "" || len(lines[i].Text) > 120 {
+		return false
+	}
+	_, above := stackLine(lines[i-1].Text)
+	_, below := stackLine(lines[i+1].Text)
+	return above && below && strings.HasPrefix(unmarked(lines[i+1].Text), "#")
 }
 
 func countsEnd(end, stacks, counts int, heading string, lines []paste.Line) int {
@@ -195,7 +208,7 @@ func parseCounts(lines []paste.Line) *dump {
 		if _, total, ok := strings.Cut(t, "profile: total "); ok {
 			d.total, _ = strconv.Atoi(unmarked(total))
 		}
-		if t == "..." || t == "…" {
+		if t == "..." || t == "…" || takenOut(lines, i) {
 			d.cut++
 		}
 	}

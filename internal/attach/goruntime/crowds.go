@@ -15,6 +15,14 @@ func (p *picture) readDownstream(r *attach.Reading) {
 			break
 		}
 		r.Figures = append([]string{fmt.Sprintf("%d wait for %s", n, what)}, r.Figures...)
+		if all := p.n - p.kinds[waitRuntime]; i == 0 && n == all && n > 1 && n < fewWaiters && len(r.Signs) == 0 {
+			at := p.first(func(_ *stack, w wait) bool { return w.down == what })
+			r.Figures = append(r.Figures, does(p.stacks[at], p.waits[at]))
+			r.State = attach.CannotTell
+			r.Means = fmt.Sprintf("all that are shown wait for %s in this moment, outside of the program; for how long is not in it", what)
+			r.Next = append(r.Next, attach.Next{Command: "the same dump a minute later", Why: "who is still there has waited for so long"})
+			continue
+		}
 		if i > 0 || n < manyWaiters && !(float64(n) >= mostOfAll*float64(p.n) && n >= fewWaiters) || len(r.Signs) > 0 {
 			continue
 		}
@@ -88,6 +96,27 @@ func (p *picture) readClients(r *attach.Reading) {
 	r.State = attach.CannotTell
 	r.Means = "so many connections of an HTTP client are a crowd of idle ones, or a leak (Response.Body not closed, a Transport for each request); they cost memory, and are no cause of latency by themselves"
 	r.Next = append(r.Next, attach.Next{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=1' a minute later", Why: "a number that only grows is a leak"})
+}
+
+// readOne says what the only goroutine of a text does, where its stack tells.
+func (p *picture) readOne(r *attach.Reading, s *stack, w wait) {
+	again := attach.Next{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=2'", Why: "all goroutines; twice, a minute apart: which stay where they are"}
+	switch {
+	case s.has("net/http.(*persistConn).readLoop") && s.has("bufio.(*Reader).Peek", "bufio.(*Reader).fill") && w.kind == waitNet:
+		r.Means = "the reading half of an HTTP client's connection waits for the first byte of an answer: of a connection that is kept idle as well as of a request under way"
+	case s.has("net/http.(*persistConn).writeLoop") && w.kind == waitChan:
+		r.Means = "the writing half of an HTTP client's connection has nothing to write: that is its rest"
+	case w.kind == waitRun && strings.HasPrefix(s.state, "running") && p.signal != "" && s.own().fn != "":
+		r.Means = fmt.Sprintf("%s was running when the program was asked for its stacks, and waited for nothing: where a second dump shows it there again, it computes or spins", s.own().fn)
+		r.Next = append(r.Next, attach.Next{Command: "perf top -g -p PID", Why: "what it computes, while it hangs"})
+	case s.state == "runnable" && s.systemCall() != "":
+		r.Means = fmt.Sprintf("%s has returned, and the goroutine waits for a P: how long the call took, or the wait, is not in it", s.systemCall())
+	default:
+		return
+	}
+	if len(r.Next) == 0 {
+		r.Next = append(r.Next, again)
+	}
 }
 
 // senders says where goroutines wait to send to a channel: most first, two places at most.

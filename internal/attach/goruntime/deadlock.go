@@ -2,7 +2,6 @@ package goruntime
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // lockReport is what go-deadlock prints, a replacement of sync's mutexes, where somebody waits for
@@ -35,12 +35,12 @@ var lockReport = &attach.Kind{
 }
 
 var (
-	reportWords = regexp.MustCompile(`^(?:POTENTIAL DEADLOCK:|Previous place where the lock was grabbed|Have been trying to lock it again for more than |Here is what goroutine \d+ doing now|Other goroutines holding locks|All current goroutines:|in one goroutine: happened |happene?d (?:before|after)|saw this ordering in one goroutine|in another goroutine: happene?d|current goroutine \d+ lock |goroutine \d+ (?:lock |\[)|previously there was |another goroutine |This usually means |If this is a false positive)`)
-	reportPlace = regexp.MustCompile(`\.go:\d+\b|^[\w./*()@-]+\(.*\)$|^created by `)
-	reportFor   = regexp.MustCompile(`^Have been trying to lock it again for more than (\S+)$`)
-	reportLock  = regexp.MustCompile(`^goroutine (\d+) lock (0x[0-9a-f]+)`)
-	reportSite  = regexp.MustCompile(`\.go:\d+ (\S+)`)
-	reportState = regexp.MustCompile(`^goroutine (\d+) \[([^\]]+)\]:`)
+	reportWords = pattern.New(`^(?:POTENTIAL DEADLOCK:|Previous place where the lock was grabbed|Have been trying to lock it again for more than |Here is what goroutine \d+ doing now|Other goroutines holding locks|All current goroutines:|in one goroutine: happened |happene?d (?:before|after)|saw this ordering in one goroutine|in another goroutine: happene?d|current goroutine \d+ lock |goroutine \d+ (?:lock |\[)|previously there was |another goroutine |This usually means |If this is a false positive)`)
+	reportPlace = pattern.New(`\.go:\d+\b|^[\w./*()@-]+\(.*\)$|^created by `)
+	reportFor   = pattern.New(`^Have been trying to lock it again for more than (\S+)$`)
+	reportLock  = pattern.New(`^goroutine (\d+) lock (0x[0-9a-f]+)`)
+	reportSite  = pattern.New(`\.go:\d+ (\S+)`)
+	reportState = pattern.New(`^goroutine (\d+) \[([^\]]+)\]:`)
 )
 
 // tooLong is a wait for a mutex, in s, that no request does not feel.
@@ -84,7 +84,7 @@ func readLockReport(p *attach.Part) attach.Reading {
 		r.Figures = append(r.Figures, line)
 	}
 	if now != nil {
-		r.Figures = append(r.Figures, fmt.Sprintf("goroutine %d, which has it: [%s] in %s", now.id, now.state, now.own().fn))
+		r.Figures = append(r.Figures, holderText(now))
 	}
 	if order {
 		r.Figures = append(r.Figures, orders(p.Lines)...)
@@ -93,6 +93,11 @@ func readLockReport(p *attach.Part) attach.Reading {
 	case order:
 		r.Means = "Two locks are taken in opposite orders: goroutines that meet there can wait for ever."
 		r.Not = "That it happened: it reports an order that can end so."
+	case waited >= tooLong && unlocking(now):
+		r.State = attach.Ill
+		r.Means = "A goroutine waits very long for a mutex, and who took it is in Unlock already: it waits inside the detector itself, for the detector's own lock."
+		r.Not = "A deadlock of the program's own locks: all goroutines that lock or unlock meet in the detector's lock."
+		r.Signs = []attach.Sign{{Cause: "lock-contention", Grade: attach.Found, Sure: finding.Possible, Proof: slices.Clone(r.Figures)}}
 	case waited >= tooLong:
 		r.State = attach.Ill
 		r.Means = "A goroutine waits very long for a mutex: what its holder does meanwhile decides."
@@ -105,9 +110,38 @@ func readLockReport(p *attach.Part) attach.Reading {
 	return r
 }
 
+// unlocking reports whether a stack is inside of go-deadlock's Unlock: its own bookkeeping, before
+// or after the mutex was given back.
+func unlocking(s *stack) bool {
+	if s == nil || len(s.frames) == 0 {
+		return false
+	}
+	within := 0 // of the detector's own functions
+	for _, f := range s.frames {
+		_, fn, ok := strings.Cut(f.fn, "go-deadlock.")
+		switch {
+		case ok && (strings.HasSuffix(fn, ").Unlock") || strings.HasSuffix(fn, ").RUnlock")):
+			return within > 0
+		case ok:
+			within++
+		case !library(f.fn):
+			return false
+		}
+	}
+	return false
+}
+
+// holderText says what the goroutine does that took the lock.
+func holderText(s *stack) string {
+	if unlocking(s) {
+		return fmt.Sprintf("goroutine %d, which took it, gives it back: it is in Unlock, and there [%s] in the detector's own bookkeeping, %s", s.id, s.state, s.own().fn)
+	}
+	return fmt.Sprintf("goroutine %d, which has it: [%s] in %s", s.id, s.state, s.own().fn)
+}
+
 var (
-	reportWhen  = regexp.MustCompile(`happene?d (before|after)`)
-	reportTaken = regexp.MustCompile(`([^\s/\\]+\.go:\d+) (\S+)(?: \{ ?(.{0,120}?) ?\})?`)
+	reportWhen  = pattern.New(`happene?d (before|after)`)
+	reportTaken = pattern.New(`([^\s/\\]+\.go:\d+) (\S+)(?: \{ ?(.{0,120}?) ?\})?`)
 )
 
 // orders says of each goroutine which lock it took first, and which then. A program's own wrapper

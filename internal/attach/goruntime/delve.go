@@ -2,11 +2,12 @@ package goruntime
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
+	"time"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // delve is what the debugger's command goroutines prints: one place for each goroutine.
@@ -19,10 +20,10 @@ var delve = &attach.Kind{
 
 // With -t, each goroutine has its stack below it: a line of the function, and one of its place.
 var (
-	delveFrame = regexp.MustCompile(`^\s*\d{1,3}\s+0x[0-9a-f]{8,16} in (\S+)$`)
-	delveAt    = regexp.MustCompile(`^\s+at \S.*:\d+$`)
+	delveFrame = pattern.New(`^\s*\d{1,3}\s+0x[0-9a-f]{8,16} in (\S+)$`)
+	delveAt    = pattern.New(`^\s+at \S.*:\d+$`)
 	// A place with blanks in its path, as on Windows.
-	delveSpaced = regexp.MustCompile(`^(\S[^()\[\]]* [^()\[\]]*\.(?:go|s):\d+) (\S+) \(0x[0-9a-f]+\)`)
+	delveSpaced = pattern.New(`^(\S[^()\[\]]* [^()\[\]]*\.(?:go|s):\d+) (\S+) \(0x[0-9a-f]+\)`)
 )
 
 func claimDelve(lines []paste.Line) int {
@@ -78,7 +79,13 @@ func delveLine(s string) (st stack, ok bool) {
 		st.frames = []frame{{fn: "sync.(*RWMutex).Lock"}, st.frames[0]}
 	}
 	if open := strings.LastIndexByte(place, '['); open >= 0 && len(st.frames) == 1 {
-		st.state = strings.TrimRight(strings.TrimSuffix(place[open+1:], "]"), " 0123456789")
+		st.state = strings.TrimSuffix(place[open+1:], "]")
+		if at := strings.LastIndexByte(st.state, ' '); at > 0 { // how long it has waited
+			if d, err := time.ParseDuration(st.state[at+1:]); err == nil {
+				st.state, st.minutes = st.state[:at], int(d.Minutes())
+			}
+		}
+		st.state = strings.TrimRight(st.state, " 0123456789")
 	}
 	if strings.Contains(place, "(thread ") && st.state == "" {
 		st.state = "running"
@@ -115,22 +122,19 @@ func readDelve(p *attach.Part) attach.Reading {
 			places[st.frames[len(st.frames)-1].fn]++
 		}
 	}
+	unclocked := unclock(d.stacks)
 	pic := lookAt(d)
 	r := attach.Reading{Title: fmt.Sprintf("goroutines as delve lists them, %d", len(d.stacks)), State: attach.Healthy, Glance: true,
 		Facts: []attach.Fact{{Name: FactGoroutines, Value: float64(len(d.stacks))}}}
 	r.Figures = []string{pic.kindsText()}
-	states, parked := map[string]int{}, 0
+	parked := 0
 	for _, st := range d.stacks {
-		if strings.HasPrefix(st.state, "GC ") && !strings.HasPrefix(st.state, "GC worker") {
-			states[st.state]++
-		}
 		if len(st.frames) > 0 && st.frames[len(st.frames)-1].fn == "runtime.gopark" {
 			parked++
 		}
 	}
-	for _, state := range byMost(states)[:min(1, len(states))] {
-		r.Figures = append(r.Figures, fmt.Sprintf("%d in the state %q", states[state], state))
-	}
+	assists := pic.assists()
+	r.Figures = append(r.Figures, assists...)
 	if keys := byMost(places); len(keys) > 0 {
 		r.Figures = append(r.Figures, fmt.Sprintf("%d in %s", places[keys[0]], keys[0]))
 	}
@@ -144,14 +148,49 @@ func readDelve(p *attach.Part) attach.Reading {
 		r.Means = "all it says of most goroutines is that they wait (runtime.gopark); for what, their stacks say"
 		r.Next = []attach.Next{{Command: "(dlv) goroutines -t", Why: "the stack of each goroutine"}}
 	}
+	if len(assists) > 0 && r.State == attach.Healthy {
+		r.State = attach.CannotTell
+		r.Means = "who allocates waits for GC to mark, if this delve knows the program's version of Go; " + r.Means
+		r.Next = []attach.Next{{Command: "(dlv) goroutines -t", Why: "the stack of each goroutine"}}
+	}
 	if d.total > len(d.stacks) && len(d.stacks) > 0 {
 		r.Title += fmt.Sprintf(" of %d (the rest is cut off)", d.total)
 		r.State = attach.CannotTell
 		r.Means += fmt.Sprintf("; the other %d goroutines are cut off", d.total-len(d.stacks))
 	}
 	r.Not = "how long each has waited: a debugger stops the program at one moment"
+	if unclocked {
+		r.Not = "how long each has waited: the lengths it prints count from 1970, since a dump has no clock"
+	}
 	pic.readLocks(&r)
 	return r
+}
+
+// longestWait is more minutes than any program has run.
+const longestWait = 10 * 365 * 24 * 60
+
+// unclock takes off waits that count from 1970, and reports whether there are any.
+func unclock(stacks []*stack) (any bool) {
+	for _, s := range stacks {
+		if s.minutes > longestWait {
+			s.minutes, any = 0, true
+		}
+	}
+	return any
+}
+
+// assists names the places that wait for GC to mark, two at most.
+func (p *picture) assists() (out []string) {
+	n := map[string]int{}
+	for i, s := range p.stacks {
+		if p.waits[i].kind == waitAssist {
+			n[s.own().fn+at(s.own().at)] += s.count
+		}
+	}
+	for _, place := range byMost(n)[:min(2, len(n))] {
+		out = append(out, fmt.Sprintf("%d in GC assist wait in %s", n[place], place))
+	}
+	return out
 }
 
 // delveStack is what bt and stack print in delve: one goroutine's frames.
@@ -163,7 +202,7 @@ var delveStack = &attach.Kind{
 }
 
 // delvePlace is what goroutine prints: "Goroutine 1:", "\tUser: ./main.go:12 main.main (0x4a5d6f)".
-var delvePlace = regexp.MustCompile(`^\s*(Thread \d+ at \S+:\d+|Goroutine \d+:|(Runtime|User|Go|Start): \S+:\d+ \S+ \(0x[0-9a-f]+\)|Switched from \d+ to \d+ \(thread \d+\)|\(truncated\)|error: .*)$`)
+var delvePlace = pattern.New(`^\s*(Thread \d+ at \S+:\d+|Goroutine \d+:|(Runtime|User|Go|Start): \S+:\d+ \S+ \(0x[0-9a-f]+\)|Switched from \d+ to \d+ \(thread \d+\)|\(truncated\)|error: .*)$`)
 
 func claimDelveStack(lines []paste.Line) int {
 	if !delveFrame.MatchString(lines[0].Text) && !delvePlace.MatchString(lines[0].Text) {
@@ -187,6 +226,24 @@ func claimDelveStack(lines []paste.Line) int {
 	return n
 }
 
+// shownCallers is how many callers tell where a stack is whose frames are all a library's.
+const shownCallers = 5
+
+// callers names who called the innermost frame: the first that is no library's, or the nearest ones
+// where all are. A switch to the system's stack is no call of anybody's.
+func (s *stack) callers() string {
+	if own := s.own().fn; own != s.frames[0].fn && !strings.HasPrefix(own, "runtime") {
+		return own
+	}
+	var out []string
+	for _, f := range s.frames[1:] {
+		if len(out) < shownCallers && !strings.HasPrefix(f.fn, "runtime.systemstack") {
+			out = append(out, f.fn)
+		}
+	}
+	return strings.Join(out, ", which is called by ")
+}
+
 func readDelveStack(p *attach.Part) attach.Reading {
 	st := &stack{count: 1}
 	for _, line := range p.Lines {
@@ -199,7 +256,10 @@ func readDelveStack(p *attach.Part) attach.Reading {
 		r.Means = "no frame of it could be read"
 		return r
 	}
-	r.Figures = []string{"it is in " + st.frames[0].fn, "called by " + st.own().fn}
+	r.Figures = []string{"it is in " + st.frames[0].fn}
+	if callers := st.callers(); callers != "" {
+		r.Figures = append(r.Figures, "called by "+callers)
+	}
 	r.Means = "where one goroutine is at one moment; nothing of the others"
 	r.Not = "how long it has been there, and whether anybody waits for it: a debugger stops the program at one moment"
 	r.Next = []attach.Next{{Command: "goroutines -t, in delve; or kill -QUIT PID", Why: "the stacks of all goroutines: who waits for whom"}}

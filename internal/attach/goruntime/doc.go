@@ -9,29 +9,39 @@
 //	words.go        medians, rates and amounts
 //	gctrace.go      gctrace of all versions of Go: which lines, of which process
 //	gctrace_line.go one line of it
+//	gctrace_pace.go how fast cycles follow each other
 //	gctrace_read.go what the cycles amount to, and what follows
+//	gctrace_stopped.go the same before Go 1.5, where all marking is a stop
 //	scvg.go         lines of the scavenger and of the pacer
 //	schedtrace.go   schedtrace and scheddetail
 //	stack.go        stacks of goroutines: headers, calls, places
 //	dump.go         dumps with a header for each goroutine: debug=2, panics, SIGQUIT
+//	dump_words.go   of them: leaks and panics that are reported, lines in reversed order
 //	counts.go       dumps with counts: debug=1, threadcreate
+//	headless.go     one stack of them, without its count
 //	delve.go        the debugger's list of goroutines
 //	deadlock.go     go-deadlock's reports
 //	waits.go        what a stack waits for: a lock, a turn, another server
 //	locks.go        who waits for which lock, and who likely holds it
 //	dump_read.go    what a dump says
 //	race.go         reports of the race detector
+//	stuck.go        who waits where nobody should for long: a fork, a sleep, GC
 //	crowds.go       what many goroutines at one place mean
 //	profile.go      what profiles say, as files (ReadProfile) and as text
 //	proftext.go     what go tool pprof prints
+//	collapsed.go    of it: tables that a page joined into one line
+//	proflist.go     of it: -list
+//	profunwind.go   of CPU profiles: who walks stacks
 //	profdiff.go     differences of two profiles
 //	profraw.go      what it prints with -raw
 //	legacy.go       profiles as text: heap, contention
 //	threadz.go      gperftools' list of threads
 //	memstats.go     runtime.MemStats: expvar, and programs' own lines
 //	memfields.go    its fields by their names, however they are written
+//	memjudge.go     what follows from them
 //	gops.go         gops stats
 //	metrics.go      Prometheus pages of Go programs, runtime/metrics
+//	bars.go         histograms that programs draw with marks
 //	proftags.go     go tool pprof -tags
 //	refused.go      benchmarks and inittrace, which are of no use here
 package goruntime

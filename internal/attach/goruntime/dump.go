@@ -2,18 +2,19 @@ package goruntime
 
 import (
 	"fmt"
-	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // goroutineDump is stacks as debug=2, a panic, SIGQUIT and runtime.Stack print them.
 var goroutineDump = &attach.Kind{
 	Name:    "goroutine dump",
-	Hints:   []string{"goroutine ", "fatal error: ", "panic: ", "SIG", "(", " in state ", "leaked", ".go:", "runtime: "},
+	Hints:   []string{"goroutine ", "fatal error: ", "panic: ", "Observed a panic", "SIG", "(", " in state ", "leaked", ".go:", "runtime: "},
 	Claim:   claimDump,
 	Reports: true,
 	Read: func(p *attach.Part) attach.Reading {
@@ -25,14 +26,17 @@ var goroutineDump = &attach.Kind{
 // dump is what a text of stacks holds.
 type dump struct {
 	stacks []*stack
-	memory string // what it asked for when it ran out of memory, and had; "": it did not
-	crash  string // "fatal error: all goroutines are asleep - deadlock!"; "": none
-	signal string // "SIGQUIT: quit"
-	total  int    // as a heading says; 0: none
-	cut    int    // lines that stand for what was left out
-	counts bool   // debug=1: stacks with counts, no states
-	leak   bool   // a test's own check found them
-	lost   bool   // the runtime found that nothing can wake them
+	deep   float64 // bytes that a goroutine's stack may have, and had; 0: none is said
+	memory string  // what it asked for when it ran out of memory, and had; "": it did not
+	crash  string  // "fatal error: all goroutines are asleep - deadlock!"; "": none
+	signal string  // "SIGQUIT: quit"
+	total  int     // as a heading says; 0: none
+	cut    int     // lines that stand for what was left out
+	counts bool    // debug=1: stacks with counts, no states
+	leak   bool    // a test's own check found them
+	lost   bool    // the runtime found that nothing can wake them
+
+	reversed bool // the newest line stands first
 }
 
 // maxStacks bounds what is held of a dump.
@@ -86,7 +90,7 @@ func dumpLine(s string) lineOf {
 		return lineLeak
 	case t == "...", t == "…", t == "[...]", t == "(...)", strings.HasPrefix(t, "...additional frames elided"), strings.HasPrefix(t, "...") && strings.HasSuffix(t, "elided..."):
 		return lineCut
-	case strings.HasPrefix(t, "fatal error: "), strings.HasPrefix(t, "panic: "), strings.Contains(t, "http: panic serving "), logged(t) > 0:
+	case strings.HasPrefix(t, "fatal error: "), strings.HasPrefix(t, "panic: "), survived(t), logged(t) > 0:
 		return lineCrash
 	case strings.HasPrefix(t, "SIG") && strings.Contains(t, ": ") && len(t) < 60:
 		return lineSignal
@@ -109,33 +113,6 @@ func headerIn(t string) (s stack, glued, ok bool) {
 	}
 	s, ok = parseHeader(t[at:])
 	return s, at > 0, ok
-}
-
-// leakHeader parses goleak's "[Goroutine 21 in state select, with main.serve on top of the stack:".
-func leakHeader(t string) (s stack, ok bool) {
-	rest, ok := strings.CutPrefix(strings.TrimPrefix(strings.TrimPrefix(t, "found unexpected goroutines: "), "["), "Goroutine ")
-	id, rest, ok2 := strings.Cut(rest, " in state ")
-	state, _, ok3 := strings.Cut(rest, ", with ")
-	if !ok || !ok2 || !ok3 || !strings.HasSuffix(t, " on top of the stack:") {
-		return s, false
-	}
-	return parseHeader("goroutine " + id + " [" + state + "]:")
-}
-
-// leakLine knows what checks of tests print of goroutines that are left: goleak, leaktest, and
-// net/http's own.
-func leakLine(t string) bool {
-	return strings.Contains(t, "found unexpected goroutines") || strings.Contains(t, "leaked goroutine: ") || strings.Contains(t, "Test appears to have leaked ")
-}
-
-// logged is where a crash's first words start in a line of a log; 0: nowhere.
-func logged(t string) int {
-	for _, words := range []string{" panic: runtime error: ", " fatal error: all goroutines are asleep", " fatal error: concurrent map "} {
-		if at := strings.Index(t, words); at > 0 && at < 200 {
-			return at + 1
-		}
-	}
-	return 0
 }
 
 // isRegister knows "rax    0xca" at the end of a crash.
@@ -176,7 +153,7 @@ func claimDump(lines []paste.Line) int {
 			return 0
 		}
 	case lineCall, linePlace:
-		if pairs(lines) < 2 {
+		if pairs(lines) < 2 && !restAbove(lines) && !headBelow(lines) {
 			return 0
 		}
 	default:
@@ -216,7 +193,10 @@ func elided(s string) bool {
 }
 
 // noMemory is how the runtime says that the system gave it none.
-var noMemory = regexp.MustCompile(`^runtime: out of memory: cannot allocate (\d+)-byte block \((\d+) in use\)`)
+var noMemory = pattern.New(`^runtime: out of memory: cannot allocate (\d+)-byte block \((\d+) in use\)`)
+
+// tooDeep is how the runtime says that a stack has reached its limit.
+var tooDeep = pattern.New(`^runtime: goroutine stack exceeds (\d+)-byte limit`)
 
 // throws reports whether a crash of the runtime itself starts here, which may come without a
 // goroutine: it ran out of memory, or a stack of the runtime follows.
@@ -247,6 +227,21 @@ func headerNear(lines []paste.Line) bool {
 	return false
 }
 
+// restAbove reports whether the last call of a stack that was cut off stands right above a header,
+// or its place alone.
+func restAbove(lines []paste.Line) bool {
+	for i := 1; i < len(lines) && i < 4 && lines[i].Command == ""; i++ {
+		switch what := dumpLine(lines[i].Text); {
+		case what == lineHeader:
+			return true
+		case what == lineBlank, i == 1 && what == linePlace && dumpLine(lines[0].Text) == lineCall:
+		default:
+			return false
+		}
+	}
+	return false
+}
+
 // pairs counts calls that are followed by their places, at the start.
 func pairs(lines []paste.Line) (n int) {
 	for i := 0; i+1 < len(lines) && i < 12; i++ {
@@ -264,6 +259,10 @@ func pairs(lines []paste.Line) (n int) {
 func parseDump(lines []paste.Line) *dump {
 	d := &dump{}
 	r := dumpReader{d: d}
+	if d.reversed = upsideDown(lines); d.reversed {
+		lines = slices.Clone(lines)
+		slices.Reverse(lines)
+	}
 	for _, line := range lines {
 		what := dumpLine(line.Text)
 		if what == lineHeader && len(d.stacks) >= maxStacks {
@@ -327,10 +326,16 @@ func (r *dumpReader) take(what lineOf, t string) {
 	case lineNoise:
 		// The stack of the thread that ended the process is no goroutine's.
 		r.parents = r.parents || strings.HasPrefix(t, "runtime stack:")
+		if m := tooDeep.FindStringSubmatch(t); m != nil {
+			d.deep, _ = strconv.ParseFloat(m[1], 64)
+		}
 		if m := noMemory.FindStringSubmatch(t); m != nil && d.memory == "" {
 			asked, _ := strconv.ParseFloat(m[1], 64)
 			used, _ := strconv.ParseFloat(m[2], 64)
 			d.memory = fmt.Sprintf("it asked the system for %s in one block and got none; %s were in use", decimal(asked), decimal(used))
+			if all := asked + used; used < 1<<32 && all > 0.7*(1<<32) {
+				d.memory += fmt.Sprintf("; together %s: a program of 32 bits (386, arm) can address no more than 4.29 GB", decimal(all))
+			}
 			if d.crash == "" {
 				d.crash = "out of memory"
 			}
@@ -354,6 +359,10 @@ func (r *dumpReader) take(what lineOf, t string) {
 func (r *dumpReader) call(t string) {
 	f, created, _ := parseCall(t)
 	if r.parents {
+		return
+	}
+	if created && r.s == nil { // of a stack that was cut off
+		r.created = true
 		return
 	}
 	if r.another() {

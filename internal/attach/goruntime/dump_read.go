@@ -3,12 +3,12 @@ package goruntime
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // Floors of a dump, which is one moment: a healthy server has a few goroutines at a lock or in a
@@ -48,7 +48,9 @@ func lookAt(d *dump) *picture {
 		p.waits = append(p.waits, w)
 		p.n += s.count
 		p.kinds[w.kind] += s.count
-		p.oldest = max(p.oldest, s.minutes)
+		if w.kind != waitRuntime {
+			p.oldest = max(p.oldest, s.minutes)
+		}
 		if s.locked {
 			p.thread += s.count
 		}
@@ -97,6 +99,9 @@ func readDump(part *attach.Part, d *dump) attach.Reading {
 	if text := p.crowd(); text != "" {
 		r.Figures = append(r.Figures, text)
 	}
+	if p.reversed {
+		r.Figures = append(r.Figures, "its lines stand in reversed order: they are read from the last one on")
+	}
 	if p.ended() {
 		p.readCrash(&r)
 		return r
@@ -105,6 +110,7 @@ func readDump(part *attach.Part, d *dump) attach.Reading {
 	p.readPools(&r)
 	p.readDownstream(&r)
 	p.readRequests(&r)
+	p.readStuck(&r)
 	p.readCrowds(&r)
 	p.readCut(&r, several)
 	if r.Means == "" {
@@ -115,6 +121,12 @@ func readDump(part *attach.Part, d *dump) attach.Reading {
 	}
 	if r.Not == "" {
 		r.Not = "how long each has waited: minutes are printed only of waits that a GC cycle has seen"
+		switch {
+		case p.oldest > 0 && p.locked > 0:
+			r.Not = "how long those have waited that have no minutes: they are printed only of waits that a GC cycle has seen"
+		case p.oldest > 0:
+			r.Not = "that a long wait is a fault: who waits for work or for the other side of an idle connection does so for hours"
+		}
 	}
 	return r
 }
@@ -138,6 +150,7 @@ func (p *picture) readCut(r *attach.Reading, several int) {
 		if p.stacks[max(0, one)].own().fn != "" || p.stacks[max(0, one)].state != "" {
 			r.Figures = append([]string{does(p.stacks[max(0, one)], p.waits[max(0, one)])}, r.Figures...)
 		}
+		p.readOne(r, p.stacks[max(0, one)], p.waits[max(0, one)])
 	case len(p.stacks) == 1 && several > 1:
 		r.State, r.Means = attach.CannotTell, "one stack of the dump says where these goroutines are, and nothing of the others"
 		r.Figures = append([]string{does(p.stacks[0], p.waits[0])}, r.Figures...)
@@ -225,7 +238,7 @@ func clip(s string) string {
 }
 
 // someOfAll is "142 out of 152 goroutines", "30 of the 41 goroutines": the first number counts.
-var someOfAll = regexp.MustCompile(`(?i)\b([0-9][0-9,]*) (?:goroutines )?(?:out )?of (?:the |all |our |a total of )*~?[0-9][0-9,]*\b`)
+var someOfAll = pattern.New(`(?i)\b([0-9][0-9,]*) (?:goroutines )?(?:out )?of (?:the |all |our |a total of )*~?[0-9][0-9,]*\b`)
 
 // countInProse finds "3200 goroutines", "302 of these" or "40x" in what a person wrote.
 func countInProse(s string) (n int) {
@@ -267,7 +280,7 @@ func (p *picture) kindsText() string {
 		kind waitKind
 		text string
 	}{{waitLock, "at a lock"}, {waitRun, "running or runnable"}, {waitChan, "at a channel"}, {waitNet, "in IO wait"}, {waitSleep, "asleep"},
-		{waitSyscall, "in a system call"}, {waitC, "in C code (cgo)"}, {waitSema, "at a semaphore (a lock or a WaitGroup)"}, {waitCond, "at a condition"}, {waitGroup, "at a WaitGroup"}, {waitRuntime, "the runtime's own"}, {waitOther, "elsewhere"}} {
+		{waitSyscall, "in a system call"}, {waitC, "in C code (cgo)"}, {waitSema, "at a semaphore (a lock or a WaitGroup)"}, {waitCond, "at a condition"}, {waitGroup, "at a WaitGroup"}, {waitAssist, "waiting for GC to mark"}, {waitRuntime, "the runtime's own"}, {waitOther, "elsewhere"}} {
 		if n := p.kinds[k.kind]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, k.text))
 		}
@@ -284,7 +297,7 @@ func (p *picture) kindsText() string {
 
 // ended reports whether the text is of a process that ended by itself.
 func (p *picture) ended() bool {
-	return p.crash != "" && !strings.Contains(p.crash, "http: panic serving ")
+	return p.crash != "" && !survived(p.crash)
 }
 
 func (p *picture) readCrash(r *attach.Reading) {
@@ -307,6 +320,10 @@ func (p *picture) readCrash(r *attach.Reading) {
 		}
 	} else {
 		r.Means = "the process ended by a crash: " + clip(p.crash)
+	}
+	if p.deep > 0 {
+		r.Figures = append([]string{"a goroutine's stack reached its limit of " + decimal(p.deep)}, r.Figures...)
+		r.Means = "the process ended since a goroutine called deeper and deeper: a recursion without an end"
 	}
 	if strings.Contains(p.crash, "thread exhaustion") {
 		r.Means = "the process ended since it had more threads than Go permits: each call of the system or of C that blocks keeps one"

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/whystall/whystall/internal/attach"
-	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/format/paste"
 )
 
@@ -22,6 +21,10 @@ func claimGCTrace(lines []paste.Line) int {
 	n := 0
 	for n < len(lines) && lines[n].Command == "" {
 		at := gctraceAt(lines[n].Text)
+		if at < 0 && forcedLine(lines[n].Text) && n+1 < len(lines) && gctraceAt(lines[n+1].Text) >= 0 {
+			n++
+			continue
+		}
 		if at < 0 {
 			break
 		}
@@ -56,11 +59,13 @@ type run struct {
 // another start.
 func runs(p *attach.Part) (out []*run, flaws []string) {
 	last := map[string]*run{}
+	late := map[string]bool{} // the line above, of the same source, says that the next cycle is forced
 	damaged, held := 0, 0
 	for i := 0; i < len(p.Lines); i++ {
 		line := p.Lines[i]
 		at := gctraceAt(line.Text)
 		if at < 0 {
+			late[fmt.Sprint(line.Source, line.PID)] = forcedLine(line.Text)
 			continue
 		}
 		c, ok := parseCycle(line.Text[at:])
@@ -76,11 +81,19 @@ func runs(p *attach.Part) (out []*run, flaws []string) {
 			}
 			continue
 		}
+		if c.ps == 0 && c.at >= 0 {
+			if r := last[fmt.Sprint(line.Source, line.PID)]; r != nil {
+				c.ps = r.cycles[0].ps
+			} else {
+				continue // the only line, without the Ps: no share follows
+			}
+		}
 		if held++; held > maxCycles {
 			flaws = append(flaws, fmt.Sprintf("line %d: more than %d cycles: the rest is left out", line.N, maxCycles))
 			break
 		}
 		key := fmt.Sprint(line.Source, line.PID)
+		c.late, late[key] = late[key], false
 		r := last[key]
 		if r == nil || c.n <= r.cycles[len(r.cycles)-1].n || c.at < r.cycles[len(r.cycles)-1].at {
 			r = &run{source: line.Source}
@@ -121,40 +134,9 @@ func readGCTrace(p *attach.Part) attach.Reading {
 	}
 	g.Flaws = append(g.Flaws, flaws...)
 	g.Who.PID = p.Lines[0].PID
-	if last := best.cycles[len(best.cycles)-1]; last.ps > 0 {
+	if last := best.cycles[len(best.cycles)-1]; last.ps > 0 && !last.whole {
 		g.Facts = append(g.Facts, attach.Fact{Name: FactGOMAXPROCS, Value: float64(last.ps)})
 	}
-	return g
-}
-
-// readStopped reads Go 1.1's to 1.4's lines. They have no time, so no rate follows.
-func readStopped(r *run) attach.Reading {
-	g := attach.Reading{Title: fmt.Sprintf("gctrace of Go 1.4 or before, %s", cyclesText(r.cycles))}
-	var stops []float64
-	worst := r.cycles[0]
-	for _, c := range r.cycles {
-		stops = append(stops, c.stop1)
-		if c.stop1 > worst.stop1 {
-			worst = c
-		}
-	}
-	last := r.cycles[len(r.cycles)-1]
-	g.Figures = []string{
-		fmt.Sprintf("a cycle stops the world for %s (median); worst %s (gc %d)", ms(attach.Median(stops)), ms(worst.stop1), worst.n),
-		fmt.Sprintf("heap %.0f MB before and %.0f MB after the last cycle", last.before, last.live),
-		fmt.Sprintf("%d Ps", last.ps),
-	}
-	g.Facts = []attach.Fact{{Name: FactGCPause, Value: worst.stop1 * 1e6}}
-	g.Not = "how often the world stops: the lines have no time"
-	if attach.Median(stops) < longStop {
-		g.State, g.Means = attach.Healthy, "collections are short"
-		return g
-	}
-	g.State = attach.Ill
-	g.Means = "before Go 1.5 all marking stops the world: requests wait for the whole of each cycle"
-	g.Signs = []attach.Sign{{Cause: "stw-pause", Grade: attach.Found, Sure: finding.Possible,
-		Proof: []string{fmt.Sprintf("%s, each a stop of %s (median)", count(len(stops), "cycle", "cycles"), ms(attach.Median(stops)))}}}
-	g.Next = []attach.Next{{Command: "go version PROGRAM", Why: "Go 1.5 and later mark beside the program; Go 1.8 and later stop it for less than 1 ms"}}
 	return g
 }
 

@@ -15,10 +15,11 @@ type cycle struct {
 	stopCPU     float64 // stops x Ps, by arithmetic
 	before      float64 // MB when the cycle started
 	live, goal  float64 // MB; goal 0: not printed
-	ps          int     // 0: not printed
-	forced      bool
-	five        bool // Go 1.5: five clock phases
-	whole       bool // before Go 1.5: all of the cycle but the sweep is one stop
+	ps          int     // 0: not printed. Before Go 1.5: the threads that took part
+	forced      bool    // by runtime.GC
+	late        bool    // by the runtime, since there was none for two minutes
+	five        bool    // Go 1.5: five clock phases
+	whole       bool    // before Go 1.5: all of the cycle but the sweep is one stop
 }
 
 // gctraceAt returns where a gctrace line starts in a line of a log, -1 if nowhere: "gc 7 @" since
@@ -119,7 +120,7 @@ func parseConcurrent(line string) (c cycle, ok bool) {
 			c.processors(part)
 		}
 	}
-	return c, c.ps > 0
+	return c, c.ps > 0 || c.goal > 0 // the Ps at its end may be cut off
 }
 
 // processors takes "8 P", "8 P (forced)"; a log may have put more behind it.

@@ -41,8 +41,11 @@ type gcSum struct {
 	longShare           float64 // of the time: long stops alone
 	worst               cycle
 	worstStop           float64
-	worstSecond         bool // mark termination
+	worstBoth           float64 // of one cycle, its two stops together
+	worstSecond         bool    // mark termination
 	medianMark          float64
+	stalled             int   // cycles whose marking went on for long with hardly a CPU
+	longest             cycle // of them
 }
 
 // steady leaves out a program's first seconds where enough is left without them.
@@ -62,17 +65,21 @@ func steady(cs []cycle) (kept []cycle, start bool) {
 }
 
 // settled reports whether the heap of a program's first seconds does not grow any more: then they
-// are as its steady state.
+// are as its steady state. It may rise and fall by turns.
 func settled(cs []cycle) bool {
 	if len(cs) < manyCycle || cs[0].n < manyCycle {
 		return false
 	}
-	least, most := cs[0].live, cs[0].live
+	var live []float64
 	for _, c := range cs {
-		least, most = min(least, c.live), max(most, c.live)
+		live = append(live, c.live)
 	}
-	return least > 0 && most <= 1.3*least
+	early, late := live[:len(live)/2], live[len(live)/2:]
+	return alike(slices.Max(early), slices.Max(late)) && alike(slices.Min(early), slices.Min(late))
 }
+
+// alike reports whether two sizes of a heap differ by less than a third.
+func alike(a, b float64) bool { return min(a, b) > 0 && max(a, b) <= 1.3*min(a, b) }
 
 // rated reports whether the cycles cover enough time for a rate.
 func (s gcSum) rated(cs []cycle) bool {
@@ -123,7 +130,25 @@ func sumGC(cs []cycle) (s gcSum) {
 	return s
 }
 
+// GC has a quarter of the Ps while it marks, even of a single P: marking that had less of one CPU
+// stood still.
+const (
+	stalledMark = 500.0 // ms
+	stalledCPU  = 0.1   // of one CPU
+)
+
+func (c *cycle) stalled() bool {
+	return c.mark >= stalledMark && c.assist+c.workers+c.idleWorkers < stalledCPU*c.mark
+}
+
 func (s *gcSum) take(c cycle) {
+	if c.stalled() {
+		s.stalled++
+		if c.mark > s.longest.mark {
+			s.longest = c
+		}
+	}
+	s.worstBoth = max(s.worstBoth, c.stop1+c.stop2)
 	for i, stop := range []float64{c.stop1, c.stop2} {
 		s.stops = append(s.stops, stop)
 		if stop >= longStop {
@@ -150,16 +175,22 @@ func readConcurrent(r *run) attach.Reading {
 	if s.rated(cs) {
 		g.Facts = append(g.Facts, attach.Fact{Name: FactGCCPU, Value: s.cpuShare}, attach.Fact{Name: FactGCMark, Value: s.markShare})
 		g.Figures = append(g.Figures, fmt.Sprintf("GC marks %s of the time and takes %s of the CPU time of %s; %s, marking %s each (median)%s",
-			percent(s.markShare), percent(s.cpuShare), count(last.ps, "P", "Ps"), often(s.perSecond), ms(s.medianMark), forcedText(s, len(cs))))
+			percent(s.markShare), percent(s.cpuShare), count(last.ps, "P", "Ps"), pace(cs, s.perSecond), ms(s.medianMark), forcedText(s, len(cs))))
 	} else {
 		g.Figures = append(g.Figures, fmt.Sprintf("marking takes %s (median)%s; GC used %.0f %% of the CPU since the program started",
 			ms(s.medianMark), forcedText(s, len(cs)), last.sinceStart))
+	}
+	if len(cs) < len(r.cycles) {
+		g.Title += fmt.Sprintf("; figures of gc %d to %d, after the program's first %.0f s", cs[0].n, last.n, startup)
 	}
 	g.Figures = append(g.Figures, stopText(s), heapFigure(cs, last))
 	if s.rated(cs) {
 		g.Figures = append(g.Figures, fmt.Sprintf("as printed, GC used up to %.0f %% of the CPU; that is since the program started", mostSince(r.cycles)))
 	}
 	judgeGC(&g, s, cs)
+	if s.stalled > 0 {
+		g.Figures = append([]string{stalledText(s, len(cs))}, g.Figures...)
+	}
 	return g
 }
 
@@ -233,7 +264,11 @@ func stopText(s gcSum) string {
 	if s.worstSecond {
 		phase = "mark termination"
 	}
-	return fmt.Sprintf("stop-the-world: %s, worst %s (%s of gc %d at %g s)", middle(s.stops), ms(s.worstStop), phase, s.worst.n, s.worst.at)
+	both := ""
+	if s.worstBoth >= 1.1*s.worstStop && s.worstBoth >= 1 {
+		both = fmt.Sprintf("; both stops of a cycle take %s at most", ms(s.worstBoth))
+	}
+	return fmt.Sprintf("stop-the-world: %s, worst %s (%s of gc %d at %g s)%s", middle(s.stops), ms(s.worstStop), phase, s.worst.n, s.worst.at, both)
 }
 
 // twoModes is how far apart the two stops in the middle are where half of all are of another kind:
@@ -259,7 +294,7 @@ func heapFigure(cs []cycle, last cycle) string {
 	}
 	t := fmt.Sprintf("heap: %.0f MB live (median)", attach.Median(live))
 	if first := live[0]; last.live >= 2*attach.Median(live) && last.live >= 2*first && last.live >= heapGrown {
-		t = fmt.Sprintf("heap: it grows from %.0f MB live in the first cycle to %.0f MB in the last", first, last.live)
+		t = fmt.Sprintf("heap: it grows from %.0f MB live in gc %d to %.0f MB in gc %d", first, cs[0].n, last.live, last.n)
 		goal = []float64{last.goal}
 	}
 	if last.goal > 0 {
@@ -273,6 +308,7 @@ func judgeGC(g *attach.Reading, s gcSum, cs []cycle) {
 	// One thread that always ran would use as much of all Ps: a heap of few objects gives no work
 	// to more, and that is no wait for a CPU.
 	stretched := s.medianMark >= longStop && s.usedOfMark < 0.10 && s.usedOfMark*float64(cs[0].ps) < 0.9
+	stretched = stretched || s.stalled >= 2 && 10*s.stalled >= len(cs)
 	long := s.longStops >= 2 && (10*s.longStops >= len(cs) || s.longShare >= 0.02)
 	frequent := s.perSecond >= gcRate && s.rated(cs) && !s.start
 	switch {
@@ -314,7 +350,8 @@ const (
 	assistMost = 0.5
 	assistPs   = 0.25
 	assistWall = 5.0 // ms of marking, for less is not felt
-	assistFew  = 3   // cycles
+	assistFew  = 3   // cycles; fewer only where they are not of the program's start
+	someCycles = 5   // of which it may be said how fast they follow each other
 )
 
 // assisting adds what those pay who allocate in a cycle, where GC costs little over all time.
@@ -323,8 +360,9 @@ func assisting(g *attach.Reading, s gcSum, cs []cycle) {
 	for _, c := range cs {
 		assist, workers, capacity = assist+c.assist, workers+c.workers+c.idleWorkers, capacity+c.mark*float64(c.ps)
 	}
+	last := cs[len(cs)-1]
 	ofMark, ofPs := ratio(assist, assist+workers), ratio(assist, capacity)
-	if len(cs) < assistFew || s.medianMark < assistWall || ofMark < assistMost || ofPs < assistPs {
+	if len(cs) < assistFew && last.at < startup || s.medianMark < assistWall || ofMark < assistMost || ofPs < assistPs {
 		return
 	}
 	proof := fmt.Sprintf("while GC marks, assists do %s of the marking, on %s of the Ps' time", percent(ofMark), percent(ofPs))
@@ -332,6 +370,9 @@ func assisting(g *attach.Reading, s gcSum, cs []cycle) {
 	g.State = attach.CannotTell
 	g.Means = "GC costs little over all time; but who allocates while it marks does most of the marking, and is slow then"
 	g.Not = fmt.Sprintf("how many requests meet a cycle: GC marks %s of the time", percent(s.markShare))
+	if len(cs) < assistFew {
+		g.Not = fmt.Sprintf("that all cycles are so, nor how often they come: this is %s", count(len(cs), "cycle", "cycles"))
+	}
 	g.Signs = slices.DeleteFunc(g.Signs, func(s attach.Sign) bool { return s.Cause == "mark-assist" })
 	g.Signs = append(g.Signs, attach.Sign{Cause: "mark-assist", Grade: attach.Candidate, Share: s.markShare * ofPs, Proof: []string{proof}})
 	g.Next = []attach.Next{{Command: "whystall diagnose --pid PID", Why: "shows what slow requests lost to mark assist, and the sites that allocate"}}
@@ -343,7 +384,9 @@ func judgeStretched(g *attach.Reading, s gcSum, cs []cycle, stretched, long bool
 	if long {
 		what = append(what, fmt.Sprintf("%s of %s or more in %s", count(s.longStops, "stop", "stops"), ms(longStop), count(len(cs), "cycle", "cycles")))
 	}
-	if stretched {
+	if s.stalled > 0 {
+		what = append(what, stalledText(s, len(cs)))
+	} else if stretched {
 		what = append(what, fmt.Sprintf("marking took %s by the clock (median) but only %s of the Ps' time meanwhile", ms(s.medianMark), percent(s.usedOfMark)))
 	}
 	g.Facts = append(g.Facts, attach.Fact{Name: FactGCStretched, Value: float64(max(1, s.longStops))})
@@ -365,6 +408,11 @@ func judgeStretched(g *attach.Reading, s gcSum, cs []cycle, stretched, long bool
 	}
 }
 
+func stalledText(s gcSum, n int) string {
+	used := s.longest.assist + s.longest.workers + s.longest.idleWorkers
+	return fmt.Sprintf("in %d of %s marking hardly got a CPU: gc %d at %g s took %s by the clock and %s of CPU", s.stalled, count(n, "cycle", "cycles"), s.longest.n, s.longest.at, ms(s.longest.mark), ms(used))
+}
+
 // judgeFew reads one cycle, or a few within a second: no share of the time follows.
 func judgeFew(g *attach.Reading, s gcSum, cs []cycle) {
 	last := cs[len(cs)-1]
@@ -373,12 +421,22 @@ func judgeFew(g *attach.Reading, s gcSum, cs []cycle) {
 		g.State = attach.Healthy
 		g.Means = fmt.Sprintf("GC used %.0f %% of the CPU since the program started, and the stops are short", last.sinceStart)
 		g.Not = "how often cycles come: these are too few"
+		if len(cs) >= someCycles && s.perSecond >= 1 {
+			g.Means = fmt.Sprintf("%s here; GC used %.0f %% of the CPU since the program started, and both stops of a cycle take %s at most", often(s.perSecond), last.sinceStart, ms(s.worstBoth))
+			g.Not = fmt.Sprintf("that it stays so: these are %s of it", seconds(s.span))
+		}
+		assisting(g, s, cs)
 		return
 	}
 	g.State = attach.CannotTell
 	g.Means = "too few cycles for a rate"
 	if last.at >= startup && last.sinceStart >= 100*gcLoss {
 		g.Means += fmt.Sprintf("; but GC used %.0f %% of the CPU in the %s since the program started, which is much", last.sinceStart, seconds(last.at))
+		g.Signs = []attach.Sign{{Cause: "frequent-gc", Grade: attach.Candidate, Share: last.sinceStart / 100, Proof: g.Figures[:1]}}
+	}
+	if last.at < startup && settled(cs) && s.perSecond >= gcRate && last.sinceStart >= 100*gcLoss {
+		g.Means = fmt.Sprintf("%s in these %s, and GC used %.0f %% of the CPU in the %s since the program started, though the heap does not grow", often(s.perSecond), seconds(s.span), last.sinceStart, seconds(last.at))
+		g.Not = "that it stays so: a program that has just started may work in another way than later"
 		g.Signs = []attach.Sign{{Cause: "frequent-gc", Grade: attach.Candidate, Share: last.sinceStart / 100, Proof: g.Figures[:1]}}
 	}
 	g.Next = []attach.Next{{Command: "GODEBUG=gctrace=1 for a minute under load", Why: "a rate needs cycles over some seconds"}}

@@ -221,13 +221,16 @@ func does(s *stack, w wait) string {
 	what := s.state
 	if what == "" {
 		what = map[waitKind]string{waitRun: "running", waitLock: "waiting for a lock", waitChan: "waiting for a channel", waitNet: "IO wait", waitSleep: "sleep",
-			waitSyscall: "in a system call", waitCond: "waiting for a condition", waitGroup: "waiting for a WaitGroup", waitC: "in C code", waitOther: "waiting"}[w.kind]
+			waitSyscall: "in a system call", waitCond: "waiting for a condition", waitGroup: "waiting for a WaitGroup", waitC: "in C code", waitAssist: "waiting for GC to mark", waitOther: "waiting"}[w.kind]
+	}
+	if s.state == "" && w.kind == waitOther && s.id == 0 && s.pc == "" {
+		what = "its state is cut off"
 	}
 	if s.minutes > 0 {
 		what += ", " + count(s.minutes, "minute", "minutes")
 	}
 	through := ""
-	for _, f := range s.frames {
+	for _, f := range s.frames[s.panicked():] {
 		if !library(f.fn) && !strings.HasPrefix(f.fn, "time.") && !strings.HasPrefix(f.fn, "net.") && !strings.HasPrefix(f.fn, "bufio.") && f.fn != name {
 			through = " below " + f.fn
 			break
@@ -239,6 +242,9 @@ func does(s *stack, w wait) string {
 	}
 	if name == "" {
 		return fmt.Sprintf("%s[%s], and its stack is cut off", id, what)
+	}
+	if call := s.systemCall(); call != "" && call != name && (w.kind == waitSyscall || w.kind == waitRun) {
+		name = call + ", called by " + name
 	}
 	return fmt.Sprintf("%s[%s] in %s%s%s", id, what, name, at(own.at), through)
 }

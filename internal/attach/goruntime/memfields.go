@@ -2,24 +2,23 @@ package goruntime
 
 import (
 	"fmt"
-	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // memField is a value of runtime.MemStats with its name, as "HeapAlloc = 5 MiB", "heap-alloc:
 // 9.92MB (10398000 bytes)" and `"HeapAlloc":5242880` write it.
-var memField = regexp.MustCompile(`([A-Za-z][A-Za-z_-]*(?: [A-Za-z]+)?)"?[ \t]{0,4}[:=][ \t]*"?([0-9][0-9.]*(?:[eE][+-]?[0-9]+)?)(?:[ \t]?(B|bytes|[kKMG]i?B?|ns|us|µs|ms|s)\b)?(?:[ \t]\(([0-9]+) bytes\))?`)
+var memField = pattern.New(`([A-Za-z][A-Za-z_-]*(?: [A-Za-z]+)?)"?[ \t]{0,4}[:=][ \t]*"?([0-9][0-9.]*(?:[eE][+-]?[0-9]+)?)(?:[ \t]?(B|bytes|[kKMG]i?B?|ns|us|µs|ms|s)\b)?(?:[ \t]\(([0-9]+) bytes\))?`)
 
 // memLead is the name that a line starts with.
-var memLead = regexp.MustCompile(`^[#{&"\s]*([A-Za-z][A-Za-z_-]*(?: [A-Za-z]+)?)"?\s*[:=]`)
+var memLead = pattern.New(`^[#{&"\s]*([A-Za-z][A-Za-z_-]*(?: [A-Za-z]+)?)"?\s*[:=]`)
 
 // memPauses is the list of the last stops, which the next lines may go on with.
-var memPauses = regexp.MustCompile(`PauseNs"?\s*[:=]?\s*\[?((?:[\s,]*[0-9]+)+)[\s,\]]*`)
+var memPauses = pattern.New(`PauseNs"?\s*[:=]?\s*\[?((?:[\s,]*[0-9]+)+)[\s,\]]*`)
 
 // memNames are the names of runtime.MemStats' fields, and of what programs print beside them, in
 // small letters without blanks and dashes. Those of the heap are true: they are no other program's.
@@ -33,6 +32,12 @@ var memNames = map[string]bool{
 	"maxrss": false, "heapgoal": false, "debugfreeosmemory": false, "bysize": false, "size": false,
 }
 
+// memAliases are the names of the same under which handlers of statistics print them.
+var memAliases = map[string]string{
+	"goroutinenum": "numgoroutine", "gcnum": "numgc", "gcnext": "nextgc", "gclast": "lastgc", "memoryalloc": "alloc", "memorytotalalloc": "totalalloc",
+	"memorysys": "sys", "memorylookups": "lookups", "memorymallocs": "mallocs", "memoryfrees": "frees",
+}
+
 var memJoin = strings.NewReplacer("-", "", "_", "", " ", "")
 
 // memName is a field's name as memNames has it; "": it is none.
@@ -42,6 +47,9 @@ func memName(s string) string {
 			continue
 		}
 		name = strings.ToLower(memJoin.Replace(name))
+		if alias, ok := memAliases[name]; ok {
+			name = alias
+		}
 		if _, ok := memNames[name]; ok {
 			return name
 		}
@@ -53,6 +61,7 @@ func memName(s string) string {
 type memFields struct {
 	v       map[string]float64
 	pauses  []float64
+	cut     bool    // the list of pauses has no end
 	samples int     // lines of a log that each have the heap's size
 	first   float64 // the heap's size in the first of them
 }
@@ -60,7 +69,12 @@ type memFields struct {
 func (m *memFields) take(text string) {
 	for _, f := range memPauses.FindAllStringSubmatch(text, 4) {
 		if len(m.pauses) == 0 {
-			m.addPauses(f[1])
+			m.cut = strings.HasSuffix(strings.TrimSpace(text), f[1]) && strings.Contains(f[0], "[")
+			list := f[1]
+			if m.cut { // its last number may be cut as well
+				list = strings.TrimRight(list, "0123456789")
+			}
+			m.addPauses(list)
 		}
 	}
 	text = strings.Replace(text, "when heap-alloc >= ", "", 1) // gops' next-gc
@@ -146,8 +160,10 @@ func memFieldsOf(lines []paste.Line) *memFields {
 		}
 		if open && onlyNumbers(line.Text) {
 			m.addPauses(line.Text)
+			m.cut = m.cut && !strings.Contains(line.Text, "]")
 			continue
 		}
+		m.cut = m.cut && line.Text == ""
 		m.take(line.Text)
 		open = strings.HasSuffix(strings.TrimRight(line.Text, " \t[:=0123456789,\""), "PauseNs")
 	}
@@ -265,6 +281,9 @@ func (m *memFields) figures(r *attach.Reading) {
 	}
 	if has("heapinuse") {
 		heap = append(heap, size("heapinuse")+" of spans in use")
+		if holes := m.v["heapinuse"] - m.v["heapalloc"]; has("heapalloc") && holes >= keptLeast && holes >= keptShare*m.v["heapinuse"] {
+			heap[len(heap)-1] += fmt.Sprintf(", %s of them free between objects", finding.Bytes(int64(min(holes, 1e18))))
+		}
 	}
 	if has("nextgc") {
 		heap = append(heap, "goal "+size("nextgc"))
@@ -303,13 +322,21 @@ func (m *memFields) collections(r *attach.Reading) string {
 		for _, v := range m.pauses {
 			worst = max(worst, v)
 		}
-		parts = append(parts, fmt.Sprintf("stop-the-world of the last %s: median %s, worst %s", count(n, "cycle", "cycles"), ms(attach.Median(m.pauses)/1e6), ms(worst/1e6)))
+		of := "of the last " + count(n, "cycle", "cycles")
+		if m.cut {
+			of = fmt.Sprintf("of %d of the last 256 cycles (the list is cut off)", n)
+		}
+		text := fmt.Sprintf("stop-the-world %s: median %s, worst %s", of, ms(attach.Median(m.pauses)/1e6), ms(worst/1e6))
+		if from, to := m.trend(); from > 0 {
+			text += fmt.Sprintf("; they grow along the list, from %s to %s (medians of its first and last quarter)", ms(from/1e6), ms(to/1e6))
+		}
+		parts = append(parts, text)
 		r.Facts = append(r.Facts, attach.Fact{Name: FactGCPause, Value: worst})
 	}
-	for _, name := range []string{"pausetotalns", "gcpausetotal"} {
-		if v, ok := m.v[name]; ok && v > 0 {
-			parts = append(parts, ms(v/1e6)+" of stops in all")
-			break
+	if v := m.stopped(); v > 0 {
+		parts = append(parts, ms(v/1e6)+" of stops in all")
+		if n := m.v["numgc"]; n > 0 && len(m.pauses) == 0 {
+			parts[len(parts)-1] += fmt.Sprintf(", %s a cycle (mean)", ms(v/n/1e6))
 		}
 	}
 	for _, name := range []string{"numgoroutine", "goroutines"} {
@@ -320,51 +347,4 @@ func (m *memFields) collections(r *attach.Reading) string {
 		}
 	}
 	return strings.Join(parts, "; ")
-}
-
-// Floors of memory that the heap keeps without need.
-const (
-	keptShare = 0.25 // of what the process has from the system
-	keptLeast = 256 << 20
-
-	grownLeast = 64 << 20
-)
-
-// judge says what follows of stops and of memory.
-func (m *memFields) judge(r *attach.Reading) {
-	r.Boot, r.State = true, attach.Healthy
-	r.Means = "it shows how much memory the heap has and needs"
-	r.Not = "what GC costs now: counters since the start, read once, are no rate"
-	share, hasShare := m.v["gccpufraction"]
-	kept := m.v["heapidle"] - m.v["heapreleased"]
-	next := attach.Next{Command: "curl http://HOST:PORT/debug/vars, twice, a minute apart under load", Why: "two readings give a rate"}
-	switch {
-	case hasShare && share >= 0.10:
-		r.State = attach.CannotTell
-		r.Means = "since the start, GC took much of the CPU"
-		r.Next = []attach.Next{next}
-	case len(m.pauses) >= 5 && attach.Median(m.pauses) >= longStop*1e6:
-		r.State = attach.CannotTell
-		r.Means = fmt.Sprintf("the world stops for %s (median) in a cycle: before Go 1.5 all marking is a stop; later it is a thread that gets no CPU", ms(attach.Median(m.pauses)/1e6))
-		for _, cause := range []string{"stw-pause", "cpu-throttled"} {
-			r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Candidate, Proof: r.Figures[len(r.Figures)-1:]})
-		}
-		r.Next = []attach.Next{next}
-	case m.samples > 1 && m.v["heapalloc"] >= 2*m.first && m.v["heapalloc"] >= grownLeast:
-		r.State = attach.CannotTell
-		r.Means = "the heap grows from the first sample to the last: a leak, a cache that fills, or garbage that the next cycle takes; it is no cause of latency by itself"
-		r.Next = []attach.Next{{Command: "go tool pprof -top -diff_base heap1.pb.gz heap2.pb.gz", Why: "two heap profiles, a while apart, say which code's memory grows"}}
-	case kept >= keptLeast && kept >= keptShare*m.v["sys"]:
-		r.State = attach.CannotTell
-		r.Means = fmt.Sprintf("the runtime keeps %s that the heap does not use and has not given back to the system: memory that the process has, and no leak", finding.Bytes(int64(kept)))
-		r.Next = []attach.Next{{Command: "GODEBUG=gctrace=1 for a minute under load", Why: "says to which size the heap grows before each cycle; GOMEMLIMIT or a lower GOGC bounds it"}}
-	case hasShare || len(m.pauses) > 0:
-		r.Means = "since the start, GC took little of the CPU"
-		if !hasShare {
-			r.Means = "it shows how much memory the heap has and needs; the last stops were short"
-		}
-		if worst := slices.Max(append(m.pauses, 0)); worst >= veryLong*1e6 {
-			r.Means = fmt.Sprintf("one of the last stops took %s, and most are short: such a stop is mostly a thread that got no CPU", ms(worst/1e6))
-		}
-	}
 }

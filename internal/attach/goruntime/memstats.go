@@ -22,6 +22,9 @@ var memstats = &attach.Kind{
 // maxJSON bounds a page of expvar.
 const maxJSON = 4 << 20
 
+// leastOwn is how many fields of the heap make an object in JSON a page of runtime.MemStats.
+const leastOwn = 3
+
 func claimMemStats(lines []paste.Line) int {
 	if n := while(lines, memStatsLine); n > 0 {
 		return n
@@ -38,7 +41,7 @@ func claimMemJSON(lines []paste.Line, first string) int {
 	if !strings.HasPrefix(first, "{") && !strings.HasPrefix(first, `"memstats": {`) {
 		return 0
 	}
-	depth, size, known := 0, 0, false
+	depth, size, known, own := 0, 0, false, 0
 	quoted := false
 	for i, line := range lines {
 		if size += len(line.Text); line.Command != "" || size > maxJSON || i > 20000 {
@@ -47,7 +50,12 @@ func claimMemJSON(lines []paste.Line, first string) int {
 		if i > 0 && !quoted && !valueStart(line.Text) || quoted && line.Text == "" {
 			return attach.ClaimIf(known, i) // the text was cut off above
 		}
-		known = known || strings.Contains(line.Text, `"memstats"`) || strings.Contains(line.Text, `"PauseTotalNs"`)
+		if !known && strings.Contains(line.Text, "eap") { // the cheap question first
+			if lead := memLead.FindStringSubmatch(line.Text); lead != nil && memNames[memName(lead[1])] {
+				own++
+			}
+		}
+		known = known || own >= leastOwn || strings.Contains(line.Text, `"memstats"`) || strings.Contains(line.Text, `"PauseTotalNs"`)
 		for j := 0; j < len(line.Text); j++ {
 			switch c := line.Text[j]; {
 			case quoted && c == '\\':
@@ -88,11 +96,13 @@ func readMemStats(p *attach.Part) attach.Reading {
 	}
 	r := attach.Reading{Title: "memstats of a Go program", State: attach.CannotTell}
 	first := strings.TrimSpace(p.Lines[0].Text)
-	if strings.HasPrefix(first, "{\"") || first == "{" || strings.HasPrefix(first, `"`) {
-		r.Title += " (expvar)"
+	if strings.HasPrefix(first, "{\"") || first == "{" || strings.HasPrefix(first, `"memstats"`) {
 		var text strings.Builder
 		for _, line := range p.Lines {
 			text.WriteString(line.Text + "\n")
+		}
+		if r.Title += " (JSON)"; strings.Contains(text.String(), `"memstats"`) {
+			r.Title = "memstats of a Go program (expvar)"
 		}
 		page := []byte(text.String())
 		if strings.HasPrefix(first, `"memstats"`) {

@@ -3,7 +3,6 @@ package goruntime
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/format"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // prometheus is a Go process' page in the Prometheus text format. A page of other programs, and a
@@ -243,7 +243,7 @@ func runtimeCounts(page string) string {
 }
 
 // pauseBucket is a line of runtime/metrics' histogram of pauses, whose counts add up.
-var pauseBucket = regexp.MustCompile(`(?m)^(?:go_gc_pauses_seconds(?:_total)?|go_sched_pauses_total_gc_seconds)_bucket\{le="([^"]+)"\} (\S+)`)
+var pauseBucket = pattern.New(`(?m)^(?:go_gc_pauses_seconds(?:_total)?|go_sched_pauses_total_gc_seconds)_bucket\{le="([^"]+)"\} (\S+)`)
 
 // pauseBuckets says how many stops there were and below which bound most of them are.
 func pauseBuckets(page string) string {
@@ -323,10 +323,10 @@ var runtimeMetrics = &attach.Kind{
 
 // runtimeMetric finds "/gc/heap/live:bytes 4194304", also with a colon, "=" or quotes between. The
 // unit behind the colon tells a name from a path.
-var runtimeMetric = regexp.MustCompile(`(?:^|[\s"'{,(\[=|])(/(?:gc|sched|cpu|memory|sync|cgo|godebug)/[\w/.-]+:[a-z-]{4,16})["')\]]*[ \t]*(?:[:=]|=>|,)?[ \t]*["'({]?([0-9][0-9.]*(?:[eE][+-]?[0-9]+)?)?`)
+var runtimeMetric = pattern.New(`(?:^|[\s"'{,(\[=|])(/(?:gc|sched|cpu|memory|sync|cgo|godebug)/[\w/.-]+:[a-z-]{4,16})["')\]]*[ \t]*(?:[:=]|=>|,)?[ \t]*["'({]?([0-9][0-9.]*(?:[eE][+-]?[0-9]+)?)?`)
 
 // runtimeClock is a time that a program puts among them.
-var runtimeClock = regexp.MustCompile(`^[\w \t-]{0,40}time["']?[:=][ \t]*\S+$`)
+var runtimeClock = pattern.New(`^[\w \t-]{0,40}time["']?[:=][ \t]*\S+$`)
 
 func readRuntimeMetrics(p *attach.Part) attach.Reading {
 	v := map[string]float64{}

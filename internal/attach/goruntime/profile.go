@@ -41,6 +41,8 @@ type profile struct {
 	flat      map[string]float64
 	cum       map[string]float64
 	stacks    []sampled // empty: only the sums above are printed
+	least     float64   // what is shown comes to, where the rest is cut off and total is not printed
+	unseen    bool      // rows of locks would not be among those that are shown
 }
 
 // sampled is one stack, innermost first.
@@ -62,6 +64,14 @@ func (p *profile) add(s sampled) {
 			p.cum[fn] += s.value
 		}
 	}
+}
+
+// sum adds up all stacks.
+func (p *profile) sum() (v float64) {
+	for _, s := range p.stacks {
+		v += s.value
+	}
+	return v
 }
 
 func newProfile(kind profileKind) *profile {
@@ -170,6 +180,9 @@ func (p *profile) read(title string) attach.Reading {
 	default:
 		p.figures(&r, func(v float64) string { return fmt.Sprintf("%.4g", v) })
 		r.State, r.Means = attach.CannotTell, "which profile it is was cut off, so nothing follows from its sums"
+		if fn := most(p.cum, resolves); fn != "" && p.cum[fn] >= 0.25*p.total && p.total > 0 {
+			r.Means += fmt.Sprintf("; %s of it is in the C library's resolution of names (getaddrinfo), which asks a name server and keeps a thread each time", percent(p.cum[fn]/p.total))
+		}
 		r.Next = []attach.Next{{Command: "go tool pprof -top FILE", Why: "with its first lines (Type, Duration)"}}
 	}
 	return r
@@ -189,7 +202,11 @@ func (p *profile) figures(r *attach.Reading, unit func(float64) string) {
 		r.Figures = append(r.Figures, fmt.Sprintf("most in itself%s: %s, %s%s", of, fn, unit(p.flat[fn]), p.of(p.flat[fn])))
 	}
 	if fn := most(p.cum, ownFunction); fn != "" {
-		r.Figures = append(r.Figures, fmt.Sprintf("most with what it calls, outside the runtime: %s, %s%s", fn, unit(p.cum[fn]), p.of(p.cum[fn])))
+		outside := "outside the runtime"
+		if p.cum[most(p.cum, func(fn string) bool { return strings.HasPrefix(fn, "net/http.") })] > p.cum[fn] {
+			outside += " and net/http"
+		}
+		r.Figures = append(r.Figures, fmt.Sprintf("most with what it calls, %s: %s, %s%s", outside, fn, unit(p.cum[fn]), p.of(p.cum[fn])))
 	}
 }
 
@@ -200,7 +217,7 @@ func (p *profile) runtimeShare(unit func(float64) string) string {
 	fn := most(p.cum, func(fn string) bool {
 		return strings.HasPrefix(fn, "runtime.") && p.cum[fn] > 1.2*p.flat[fn] && !slices.Contains(gcRoots, fn) && !slices.Contains(runtimeStarts, fn) && !strings.HasPrefix(fn, "runtime.gcDrain") && !strings.Contains(fn, ".func")
 	})
-	if fn == "" || p.total <= 0 || p.cum[fn] < 0.25*p.total {
+	if fn == "" || p.total <= 0 || p.cum[fn] < 0.2*p.total {
 		return ""
 	}
 	text := fmt.Sprintf("most with what it calls, in the runtime: %s, %s%s", fn, unit(p.cum[fn]), p.of(p.cum[fn]))
@@ -261,9 +278,8 @@ func poolFunction(fn string) bool {
 
 // innermost is the function with the smallest sum that is still most of the waiting: those above it
 // only call it. Where none has half, it is the one with the largest.
-func innermost(cum map[string]float64, ok func(string) bool) (best string) {
+func innermost(cum map[string]float64, total float64, ok func(string) bool) (best string) {
 	top := most(cum, ok)
-	total := 0.0
 	for _, v := range cum {
 		total = max(total, v)
 	}
@@ -346,12 +362,18 @@ func (p *profile) readCPU(r *attach.Reading) {
 		r.Figures = append(r.Figures, fmt.Sprintf("%s of CPU in %s: %.2f CPUs on average", unit(p.total), seconds(p.duration), cpus))
 	case p.total > 0:
 		r.Figures = append(r.Figures, fmt.Sprintf("%s of CPU; over which time is not printed", unit(p.total)))
+	case p.least > 0:
+		r.Figures = append(r.Figures, fmt.Sprintf("%s of CPU in the samples that are shown, the rest of which are cut off", unit(p.least)))
 	}
 	p.tell(r)
 	gc := p.gcShare()
 	some := fmt.Sprintf("garbage collection used %s of it, as far as it is shown", percent(gc))
 	if gc >= gcSome {
 		r.Figures = append(r.Figures, some)
+	}
+	unwound := p.unwinding()
+	if unwound >= muchUnwound {
+		r.Figures = append(r.Figures, fmt.Sprintf("unwinding of stacks used %s of it", percent(unwound)))
 	}
 	if text := p.runtimeShare(unit); text != "" {
 		r.Figures = append(r.Figures, text)
@@ -378,12 +400,33 @@ func (p *profile) readCPU(r *attach.Reading) {
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("GC takes %s of the CPU used: much, though a program that does little but allocate has that", percent(gc))
 		r.Next = []attach.Next{{Command: "GODEBUG=gctrace=1 for a minute under load", Why: "says how often cycles come, and how much room the heap has"}}
+	case unwound >= muchUnwound:
+		r.State = attach.CannotTell
+		r.Means = fmt.Sprintf("%s of the CPU used is for unwinding stacks, %s", percent(unwound), p.unwinder(unwound))
+		r.Next = []attach.Next{{Command: "go tool pprof -peek 'runtime.(gentraceback|callers|.*unwinder.*next)' FILE", Why: "says who asks for stacks"}}
+	case p.wakes() >= futexMuch && gc < gcSome && p.locksShare() < runtimeLocked && p.runtimeShare(unit) == "":
+		r.State = attach.CannotTell
+		r.Means = fmt.Sprintf("%s of the CPU used puts threads to sleep and wakes them (futex): goroutines come and go in short waits; for what, is not in it", percent(p.wakes()))
+		r.Not = "that a lock is contended: Go's scheduler calls futex whenever a P runs out of work or gets some; nor what requests waited for"
+		r.Next = []attach.Next{{Command: "go tool pprof -peek 'runtime.futex$' FILE", Why: "who calls it: the scheduler, timers, or locks of the runtime"}}
 	case p.locksShare() >= runtimeLocked && cpus >= 1:
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("%s of the CPU used is for the runtime's own locks: its threads meet at one of them; which one, its callers say", percent(p.locksShare()))
 		r.Not = "that a sync.Mutex is held for long: these locks are the runtime's own; nor what requests waited for"
 		r.Next = []attach.Next{{Command: "go tool pprof -peek 'runtime.lock' FILE", Why: "the callers of the lock: stacks, timers, the scheduler, the heap"}}
 	}
+}
+
+// futexMuch is the share of the CPU from which sleeping and waking is much of what a program does.
+const futexMuch = 0.25
+
+// wakes is the share of the CPU in the call that puts threads to sleep and wakes them.
+func (p *profile) wakes() float64 {
+	ns := 0.0
+	for _, fn := range []string{"runtime.futex", "runtime.semasleep", "runtime.semawakeup", "runtime.pthread_cond_wait", "runtime.pthread_cond_signal"} {
+		ns += p.flat[fn]
+	}
+	return ratio(ns, p.total)
 }
 
 func (p *profile) readHeap(r *attach.Reading) {
@@ -400,6 +443,8 @@ func (p *profile) readHeap(r *attach.Reading) {
 	}
 	if p.total > 0 {
 		r.Figures = append(r.Figures, fmt.Sprintf("%s %s", unit(p.total), what))
+	} else if p.least > 0 {
+		r.Figures = append(r.Figures, fmt.Sprintf("%s in the samples that are shown, the rest of which are cut off; %s", unit(p.least), what))
 	}
 	p.tell(r)
 	p.figures(r, unit)
@@ -450,7 +495,7 @@ func (p *profile) eachWait(unit func(float64) string) string {
 func (p *profile) readDelay(r *attach.Reading) {
 	unit := func(v float64) string { return finding.Duration(int64(v)) }
 	r.State = attach.CannotTell
-	if p.total <= 0 {
+	if p.total <= 0 && p.least <= 0 {
 		r.Means = "it holds no wait: nobody waited, or the profile is switched off in the program"
 		switch p.kind {
 		case profBlock:
@@ -462,12 +507,15 @@ func (p *profile) readDelay(r *attach.Reading) {
 		return
 	}
 	line := unit(p.total) + " waited in all"
+	if p.least > 0 {
+		line = unit(p.least) + " waited at the places that are shown, the rest of which are cut off"
+	}
 	if p.events > 0 {
 		line += fmt.Sprintf(", %.0f times%s", p.events, p.eachWait(unit))
 	}
 	switch {
 	case p.duration > 0:
-		line += fmt.Sprintf(", in %s: %.2g s a second", seconds(p.duration), p.total/1e9/p.duration)
+		line += fmt.Sprintf(", in %s: %.2g s a second", seconds(p.duration), max(p.total, p.least)/1e9/p.duration)
 	default:
 		line += ", since the program started"
 	}
@@ -477,7 +525,7 @@ func (p *profile) readDelay(r *attach.Reading) {
 		r.Figures = append(r.Figures, fmt.Sprintf("most of it at %s: %s%s", site, unit(p.cum[site]), p.of(p.cum[site])))
 		r.Facts = append(r.Facts, attach.Fact{Name: FactMutexDelay, Value: p.cum[site], Of: site})
 	}
-	share := ratio(p.total/1e9, p.duration)
+	share := ratio(max(p.total, p.least)/1e9, p.duration)
 	switch {
 	case p.kind == profBlock || p.kind == profDelay:
 		r.Means = "it adds up waits at channels, selects and locks"
@@ -499,13 +547,16 @@ func (p *profile) readDelay(r *attach.Reading) {
 			r.Means += ", most for what " + site + " unlocks"
 		}
 		r.Signs = []attach.Sign{{Cause: cause, Grade: attach.Found, Sure: finding.Possible, Share: min(1, share), Proof: r.Figures}}
-	case p.duration > 0:
+	case p.duration > 0 && p.least == 0:
 		r.State = attach.Healthy
 		r.Means = p.waiters() + " hardly wait for mutexes"
 		r.Signs = []attach.Sign{{Cause: "lock-contention", Grade: attach.Against, Share: share}}
 	default:
 		r.Means = "it names the code that held mutexes while others waited: the stack is of the unlock"
 		r.Not = "how much requests lose now: the sum is since the start, so it is no rate"
+		if p.least > 0 {
+			r.Not = "how much is waited in all: the end is cut off; nor how much requests lose now"
+		}
 	}
 	if r.State == attach.CannotTell {
 		r.Next = []attach.Next{{Command: "curl 'http://HOST:PORT/debug/pprof/mutex?debug=1&seconds=10'", Why: "gives a rate; or whystall diagnose --pid PID"}}
@@ -531,7 +582,7 @@ func (p *profile) delaySite() string {
 		}
 	}
 	if len(p.stacks) == 0 {
-		return innermost(p.cum, ownFunction)
+		return innermost(p.cum, p.total, ownFunction)
 	}
 	site := most(sums, nil)
 	if site != "" {
@@ -569,11 +620,21 @@ func (p *profile) readGoroutineSums(r *attach.Reading) {
 		}
 	}
 	r.Glance = true
-	r.Figures = append(r.Figures, fmt.Sprintf("%.0f goroutines, %.0f of them at a lock", p.total, lock))
+	cut := lock == 0 && p.unseen
+	if cut {
+		r.Figures = append(r.Figures, fmt.Sprintf("%.0f goroutines", p.total))
+	} else {
+		r.Figures = append(r.Figures, fmt.Sprintf("%.0f goroutines, %.0f of them at a lock", p.total, lock))
+	}
 	if fn := most(p.flat, nil); fn != "" && p.flat[fn] > 0 {
 		r.Figures = append(r.Figures, fmt.Sprintf("%.0f in %s%s", p.flat[fn], fn, p.of(p.flat[fn])))
 	}
 	r.Means, r.Not = "hardly a goroutine waits for a lock", "how long each has waited: it is one moment"
+	if cut {
+		r.State = attach.CannotTell
+		r.Means = "goroutines that wait are all parked in one function of the runtime; the rows that would say how many wait for a lock are not shown"
+		r.Next = []attach.Next{{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=1'", Why: "all stacks, each with how many have it"}}
+	}
 	if lock < manyWaiters {
 		fn := most(p.cum, ownFunction)
 		if fn == "" || p.cum[fn] < p.total/2 {

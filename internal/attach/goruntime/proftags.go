@@ -2,11 +2,11 @@ package goruntime
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // pprofTags is go tool pprof -tags: how the samples divide by their labels.
@@ -61,6 +61,6 @@ func tagsOwn(n, rows int) int {
 }
 
 var (
-	tagHead = regexp.MustCompile(`^([\w./-]{1,60}): Total ([\d.]+)([a-zA-Zµ]*)(?: of [\d.]+[a-zA-Zµ]* \( *[\d.]+%\))?$`)
-	tagRow  = regexp.MustCompile(`^([\d.]+[a-zA-Zµ]*) \( ?([\d.]+%)\): (.*)$`)
+	tagHead = pattern.New(`^([\w./-]{1,60}): Total ([\d.]+)([a-zA-Zµ]*)(?: of [\d.]+[a-zA-Zµ]* \( *[\d.]+%\))?$`)
+	tagRow  = pattern.New(`^([\d.]+[a-zA-Zµ]*) \( ?([\d.]+%)\): (.*)$`)
 )

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // pprofTop is what go tool pprof prints with -top, -text, -tree and -peek, and its prompt's top.
@@ -64,7 +64,7 @@ func pprofLine(s string) (profLine, row) {
 		return profRow, r
 	}
 	switch {
-	case strings.HasPrefix(t, "-----------+---"), strings.HasPrefix(t, "----------------------------------------------------------+"):
+	case ruled(t):
 		return profRule, row{}
 	case strings.HasPrefix(t, "ROUTINE ====="):
 		return profListed, row{}
@@ -72,6 +72,12 @@ func pprofLine(s string) (profLine, row) {
 		return profPlain, row{}
 	}
 	return profNone, row{}
+}
+
+// ruled knows the rules of -traces, and of -tree and -peek.
+func ruled(s string) bool {
+	t := strings.TrimSpace(s)
+	return strings.HasPrefix(t, "-----------+---") || strings.HasPrefix(t, "----------------------------------------------------------+")
 }
 
 // filterLine is one of those below "Active filters:".
@@ -107,6 +113,9 @@ func parseRow(t string) (r row, ok bool) {
 	var share float64
 	share, ok3 = number(strings.Trim(f[1], "-%"))
 	r.total = 100 * ratio(r.flat, share)
+	if ofCum, isShare := number(strings.Trim(f[4], "-%")); isShare && r.cum > r.flat {
+		r.total = 100 * ratio(r.cum, ofCum) // the larger number is the more exact one
+	}
 	if r.unit == "" {
 		r.unit = unit
 	}
@@ -114,7 +123,7 @@ func parseRow(t string) (r row, ok bool) {
 	if r.fn == "|" && len(f) > 6 {
 		r.fn = f[6]
 	}
-	r.fn = starred(r.fn)
+	r.fn = goName(r.fn)
 	return r, ok1 && ok2 && ok3
 }
 
@@ -168,7 +177,17 @@ func amount(s string) (v float64, unit string, ok bool) {
 
 // claimPprof starts at a head that a table, traces or a listing follows, or in a cut-off table.
 func claimPprof(lines []paste.Line) int {
+	if collapsed(lines[0].Text) != nil {
+		return 1
+	}
 	end, rows, rules, titles, heads, listed, traces := 0, 0, 0, 0, 0, 0, 0
+	beside := 0 // lines of -tree and -peek that stand above and below a function's own
+	done := func() int {
+		if rows > 0 {
+			return pprofEnd(end, rows+beside/2, titles, traces, listed)
+		}
+		return pprofEnd(end, rows, titles, traces, listed)
+	}
 	for i, line := range lines {
 		if line.Command != "" && i > 0 {
 			if ownPrompt(line) {
@@ -180,6 +199,9 @@ func claimPprof(lines []paste.Line) int {
 		if what == profNone && rules > 0 && listed == 0 && traceLine(line.Text) {
 			what = profTrace
 		}
+		if what == profPlain && strings.Contains(line.Text, "% |") {
+			beside++
+		}
 		if what == profNone && listed > 0 && (listLine(line.Text) || fileBelow(lines, i)) {
 			what = profPlain
 		}
@@ -188,14 +210,14 @@ func claimPprof(lines []paste.Line) int {
 			if strings.TrimSpace(line.Text) == "" && (rows+heads+traces+listed > 0) {
 				continue
 			}
-			return pprofEnd(end, rows, titles, traces, listed)
+			return done()
 		case profRow:
 			rows++
 		case profTitle:
 			titles++
 		case profHead:
 			if rows+traces+listed > 0 && strings.HasPrefix(strings.TrimSpace(line.Text), "File: ") {
-				return pprofEnd(end, rows, titles, traces, listed) // the next one
+				return done() // the next one
 			}
 			heads++
 		case profRule:
@@ -210,12 +232,7 @@ func claimPprof(lines []paste.Line) int {
 	if end > 0 && (heads >= 3 || strings.Contains(lines[0].Text, "Entering interactive mode") || strings.Contains(lines[0].Text, "Generating report in ")) && end == heads {
 		return end // what follows is cut off, or stands below the tool's own prompt
 	}
-	return pprofEnd(end, rows, titles, traces, listed)
-}
-
-// fileBelow knows the name of a listed function's file that was broken off its line.
-func fileBelow(lines []paste.Line, i int) bool {
-	return i > 0 && i+1 < len(lines) && strings.HasPrefix(strings.TrimSpace(lines[i-1].Text), "ROUTINE ===") && strings.Contains(lines[i+1].Text, "(flat, cum)")
+	return done()
 }
 
 // ownPrompt knows commands at pprof's own prompt.
@@ -243,7 +260,7 @@ func traceLine(s string) bool {
 	if strings.Contains(f[0], "[") { // a generic function's types have blanks
 		return strings.HasPrefix(s, "  ")
 	}
-	return strings.HasPrefix(s, "  ") && (len(f) == 1 || f[1] == "(inline)" || strings.HasSuffix(f[0], ":") || sourceLine(f[1])) && !strings.HasSuffix(f[0], "%")
+	return strings.HasPrefix(s, "  ") && (len(f) == 1 || f[1] == "(inline)" || strings.HasSuffix(f[0], ":") || sourceLine(f[1]) || strings.HasPrefix(f[1], "/")) && !strings.HasSuffix(f[0], "%")
 }
 
 // sourceLine knows what -lines adds to a function: its file and the line.
@@ -252,33 +269,27 @@ func sourceLine(s string) bool {
 	return ok && line != "" && digits(line) == len(line) && strings.Contains(file, ".")
 }
 
-// listLine knows the lines of -list: flat, cum, number, source.
-func listLine(s string) bool {
-	f := strings.Fields(s)
-	if len(f) < 3 {
-		return false
-	}
-	for _, v := range f[:2] {
-		if _, _, ok := amount(v); !ok && v != "." {
-			return false
-		}
-	}
-	return strings.Contains(f[2], ":") && digits(f[2]) > 0 || strings.HasPrefix(f[2], "(flat")
-}
-
 func readPprof(part *attach.Part) attach.Reading {
 	t := tables{p: newProfile(profOther)}
 	for _, line := range part.Lines {
+		if joined := collapsed(line.Text); joined != nil {
+			for _, text := range joined {
+				t.take(text)
+			}
+			continue
+		}
 		t.take(line.Text)
 	}
 	t.closeTrace()
 	p := t.p
+	p.unseen = !t.locksListed()
 	if p.total == 0 {
 		p.total = t.byRow
 	}
 	if p.total == 0 {
-		for _, s := range p.stacks {
-			p.total += s.value
+		p.total = p.sum()
+		if last := part.Lines[len(part.Lines)-1].Text; len(p.stacks) > 0 && !ruled(last) {
+			p.total, p.least = 0, p.total // -traces ends with a rule: the end is cut off
 		}
 	}
 	p.fromAbove(part)
@@ -290,8 +301,7 @@ func readPprof(part *attach.Part) attach.Reading {
 		p.kind, p.objects, p.vague = profHeap, true, true
 	}
 	if t.listed {
-		return attach.Reading{Title: "pprof -list", State: attach.Healthy, Means: "it shows which lines of the source used the profile's quantity", Not: "what requests waited for",
-			Figures: listFigures(part.Lines)}
+		return p.readList(part.Lines)
 	}
 	if len(p.flat)+len(p.stacks)+t.titles == 0 {
 		return attach.Reading{Title: "the head of pprof's output", State: attach.Context, Means: "it says of which profile the tables below it are", Not: "anything by itself"}
@@ -332,10 +342,10 @@ func (p *profile) fromAbove(part *attach.Part) {
 }
 
 // sampleTypes is what of a profile is shown, by the names that pprof's options have.
-var sampleTypes = regexp.MustCompile(`(?:--?|sample_index[= ]\s*)(alloc_space|alloc_objects|inuse_space|inuse_objects)\b`)
+var sampleTypes = pattern.New(`(?:--?|sample_index[= ]\s*)(alloc_space|alloc_objects|inuse_space|inuse_objects)\b`)
 
 // diffOption knows the options that take another profile off.
-var diffOption = regexp.MustCompile(`(?:^|\s)--?(?:diff_)?base[= ]`)
+var diffOption = pattern.New(`(?:^|\s)--?(?:diff_)?base[= ]`)
 
 // sampleIndex takes what a person chose to see. The last choice counts.
 func (p *profile) sampleIndex(commands string) {
@@ -355,6 +365,8 @@ type tables struct {
 	listed         bool
 	byRow, largest float64 // the total, by the percentage of the largest row
 	rows, titles   int
+	last           row      // of the table that is read
+	byCum          bool     // its rows are sorted by the sum with what they call
 	above, below   []string // of -peek and -tree: who calls a function, and what it calls
 }
 
@@ -382,7 +394,7 @@ func neighbour(text string) string {
 	if !ok || len(f) == 0 || len(g) == 0 || f[0] == "0" {
 		return ""
 	}
-	return fmt.Sprintf("%s (%s)", starred(g[0]), f[0])
+	return fmt.Sprintf("%s (%s)", goName(g[0]), f[0])
 }
 
 func (t *tables) closeTrace() {
@@ -399,12 +411,15 @@ func (t *tables) take(text string) {
 		t.p.head(strings.TrimSpace(text))
 	case what == profTitle:
 		t.titles++
+		t.last, t.byCum = row{}, false
 	case what == profRow:
+		t.byCum = t.byCum || t.last.fn != "" && r.flat > t.last.flat
+		t.last = r
 		if t.unit == "" {
 			t.unit = r.unit
 		}
-		if r.flat > t.largest {
-			t.byRow, t.largest = r.total, r.flat
+		if v := max(r.flat, r.cum); v > t.largest && r.total > 0 {
+			t.byRow, t.largest = r.total, v
 		}
 		t.rows++
 		t.p.differ = t.p.differ || r.flat < 0 || r.cum < 0
@@ -432,6 +447,17 @@ func (t *tables) take(text string) {
 		if t.open != nil && len(t.open.funcs) < 256 && !strings.HasSuffix(f[0], ":") {
 			t.open.funcs = append(t.open.funcs, f[0])
 		}
+	}
+}
+
+// locksListed reports whether the last table would have a row of a lock that many wait for. Rows
+// are sorted by their own sum and then by name, or by the sum with what they call.
+func (t *tables) locksListed() bool {
+	switch {
+	case t.byCum:
+		return t.last.cum < manyWaiters
+	default:
+		return t.last.flat == 0 && t.last.fn > "sync.(*RWMutex).RLock"
 	}
 }
 
@@ -535,57 +561,3 @@ var waitFuncs = map[string]bool{
 
 // mostWaits is the share of what a table shows that is in such functions, where it is of waits.
 const mostWaits = 0.8
-
-// listFigures says of each function what it has, and which of its lines has most.
-func listFigures(lines []paste.Line) (out []string) {
-	total := ""
-	for i, line := range lines {
-		if t, is := strings.CutPrefix(strings.TrimSpace(line.Text), "Total: "); is && len(t) < 30 {
-			total = " (" + t + ")"
-		}
-		rest, ok := strings.CutPrefix(strings.TrimSpace(line.Text), "ROUTINE ")
-		if !ok || i+1 >= len(lines) || len(out) >= 6 {
-			continue
-		}
-		sums := lines[i+1].Text
-		if fileBelow(lines, i+1) {
-			sums = lines[i+2].Text
-		}
-		out = append(out, strings.TrimLeft(rest, "= ")+": "+strings.Join(strings.Fields(sums), " ")+total)
-		if top := topLine(lines[i+2:], sums); top != "" {
-			out = append(out, top)
-		}
-	}
-	return out
-}
-
-// topLine is the source line of one function that has most, with what it calls.
-func topLine(lines []paste.Line, sums string) (top string) {
-	most, shown := 0.0, 0.0
-	for _, line := range lines {
-		text := strings.TrimSpace(line.Text)
-		if strings.HasPrefix(text, "ROUTINE ") {
-			break
-		}
-		f := strings.Fields(text)
-		if len(f) < 4 || !listLine(text) || strings.HasPrefix(f[2], "(flat") {
-			continue
-		}
-		v, _, ok := amount(f[1])
-		if ok {
-			shown += v
-		}
-		if ok && v > most {
-			number, source, _ := strings.Cut(strings.Join(f[2:], " "), ":")
-			most, top = v, fmt.Sprintf("line %s, %s: %s", number, f[1], strings.TrimSpace(source))
-		}
-	}
-	f := strings.Fields(sums)
-	if top == "" || len(f) < 2 {
-		return top
-	}
-	if all, _, ok := amount(f[1]); ok && shown < all/2 {
-		return "most of it is in lines that are cut off; of those shown: " + top
-	}
-	return "most of it: " + top
-}

@@ -1,11 +1,11 @@
 package goruntime
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // race is a report of Go's race detector. It is no dump: its stacks are of the past.
@@ -19,9 +19,9 @@ var race = &attach.Kind{
 
 // raceAccess parses "Previous write at 0x00c000014088 by goroutine 7:"; before Go 1.8 no address
 // was printed.
-var raceAccess = regexp.MustCompile(`(?i)^(previous )?(atomic )?(read|write)( at 0x[0-9a-f]+)? by ((?:main |finalizer )?goroutine(?: \d+)?)`)
+var raceAccess = pattern.New(`(?i)^(previous )?(atomic )?(read|write)( at 0x[0-9a-f]+)? by ((?:main |finalizer )?goroutine(?: \d+)?)`)
 
-var raceCreated = regexp.MustCompile(`(?i)^goroutine \d+ \((running|finished)\) created at:`)
+var raceCreated = pattern.New(`(?i)^goroutine \d+ \((running|finished)\) created at:`)
 
 // access is one side of a race.
 type access struct {

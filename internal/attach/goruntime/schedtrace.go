@@ -138,18 +138,34 @@ func parseSched(line string) (s snapshot, ok bool) {
 	return s, ok && seen && s.ps > 0
 }
 
+// schedSamples divides a line at each sample: a web page may have joined them.
+func schedSamples(text string) (out []string) {
+	for at := schedStart(text); at >= 0; {
+		next := schedStart(text[at+len("SCHED "):])
+		if next < 0 {
+			return append(out, text[at:])
+		}
+		next += at + len("SCHED ")
+		out = append(out, text[at:next])
+		text, at = text[next:], 0
+	}
+	return out
+}
+
 // parseSnapshots reads the samples; with scheddetail the queues of Ps stand in lines of their own.
 func parseSnapshots(lines []paste.Line) (out []snapshot, flaws []string) {
 	for i, line := range lines {
 		if at := schedStart(line.Text); at >= 0 {
-			s, ok := parseSched(unbroken(lines[i:]))
-			if !ok {
-				if len(flaws) < 4 {
-					flaws = append(flaws, fmt.Sprintf("line %d: a schedtrace line that is cut or damaged", line.N))
+			for _, text := range schedSamples(unbroken(lines[i:])) {
+				s, ok := parseSched(text)
+				if !ok {
+					if len(flaws) < 4 {
+						flaws = append(flaws, fmt.Sprintf("line %d: a schedtrace line that is cut or damaged", line.N))
+					}
+					continue
 				}
-				continue
+				out = append(out, s)
 			}
-			out = append(out, s)
 			continue
 		}
 		head := detailLine(line.Text)
@@ -212,7 +228,7 @@ func readSched(p *attach.Part) attach.Reading {
 			busy++
 		}
 		perP = append(perP, s.perP())
-		if s.perP() >= queueLong && s.idle == 0 {
+		if s.queued() {
 			long++
 		}
 		if s.idle > 0 && s.runnable() == 0 {
@@ -243,6 +259,9 @@ func readSched(p *attach.Part) attach.Reading {
 	if threads >= manyThreads && threads >= threadsPerP*ps {
 		r.Figures = slices.Insert(r.Figures, 0, fmt.Sprintf("%d threads at most, for %s: threads in system calls or C code keep theirs", threads, count(ps, "P", "Ps")))
 	}
+	if text := grows(samples); text != "" {
+		r.Figures = slices.Insert(r.Figures, 1, text)
+	}
 	judgeSched(&r, samples, long, perP)
 	if r.State == attach.Healthy && float64(busy) >= queueAlways*float64(len(samples)) && len(samples) > 1 && attach.Median(perP) >= 1 {
 		r.State, r.Signs = attach.CannotTell, nil
@@ -254,6 +273,24 @@ func readSched(p *attach.Part) attach.Reading {
 		r.Next = []attach.Next{{Command: "whystall diagnose --pid PID", Why: "shows which goroutines queue, and what has the Ps meanwhile"}}
 	}
 	return r
+}
+
+// grows says that the queue only grows from sample to sample; "": it does not.
+func grows(samples []snapshot) string {
+	if len(samples) < 3 {
+		return ""
+	}
+	first, last := samples[0], samples[len(samples)-1]
+	for i, s := range samples[1:] {
+		if s.runnable() < samples[i].runnable() || !s.locals && samples[i].locals {
+			return ""
+		}
+	}
+	if last.runnable() < first.runnable()*5/4 || last.runnable() < 2*last.ps || last.at <= first.at {
+		return ""
+	}
+	rate := float64(last.runnable()-first.runnable()) / (last.at - first.at)
+	return fmt.Sprintf("it grows from sample to sample: %d runnable at %.3f s, %d at %.3f s, %.0f more each second", first.runnable(), first.at, last.runnable(), last.at, rate)
 }
 
 // manyThreads is more than a program has that does not wait in system calls or C code.
@@ -288,6 +325,20 @@ func longestRun(all []snapshot) (best []snapshot, starts int) {
 	return best, starts
 }
 
+// queued reports whether goroutines wait long for a P.
+func (s snapshot) queued() bool { return s.perP() >= queueLong && s.idle == 0 }
+
+// leastTail is how many samples at the end say that something has changed and stays.
+const leastTail = 3
+
+// queuedToEnd counts the samples at the end that have long queues, one after another.
+func queuedToEnd(samples []snapshot) (n int) {
+	for n < len(samples) && samples[len(samples)-1-n].queued() {
+		n++
+	}
+	return n
+}
+
 func judgeSched(r *attach.Reading, samples []snapshot, long int, perP []float64) {
 	n := len(samples)
 	share := ratio(float64(long), float64(n))
@@ -319,10 +370,16 @@ func judgeSched(r *attach.Reading, samples []snapshot, long int, perP []float64)
 		sure := finding.Possible
 		r.Means = fmt.Sprintf("runnable goroutines wait for a P in bursts: in %s, and not all the time", often)
 		if share >= queueAlways {
-			r.Means = fmt.Sprintf("runnable goroutines wait for a P in %s: the Ps have more work than they can do", often)
+			r.Means = fmt.Sprintf("runnable goroutines wait for a P in %s: there is more work than the Ps get done, be it much work or little CPU", often)
+			if grows(samples) != "" {
+				r.Means += ", and the queue grows all the while"
+			}
 			if n >= 5 {
 				sure = finding.Supported
 			}
+		}
+		if tail := queuedToEnd(samples); tail == long && tail >= leastTail && tail < n {
+			r.Means = fmt.Sprintf("from %.3f s on, runnable goroutines wait for a P in each of the %d samples to the end, and in none before", samples[n-tail].at, tail)
 		}
 		r.Not = "who waits and what runs meanwhile; threads that the kernel keeps off their CPUs look the same"
 		r.Signs = []attach.Sign{{Cause: "sched-latency", Grade: attach.Found, Sure: sure, Share: share, Proof: r.Figures[:2]}}

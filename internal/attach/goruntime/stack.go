@@ -1,9 +1,10 @@
 package goruntime
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // stack is one goroutine, or several with the same stack.
@@ -46,9 +47,10 @@ func library(fn string) bool {
 	return false
 }
 
-// own is the first frame that is not a library's that merely waits; the first one if all are.
+// own is the first frame that is not a library's that merely waits; the first one if all are. Of a
+// goroutine that panics it is the one that panicked first.
 func (s *stack) own() frame {
-	for _, f := range s.frames {
+	for _, f := range s.frames[s.panicked():] {
 		if !library(f.fn) && !strings.HasPrefix(f.fn, "time.") {
 			return f
 		}
@@ -57,6 +59,30 @@ func (s *stack) own() frame {
 		return s.frames[0]
 	}
 	return frame{}
+}
+
+// panicked is how many frames say that a goroutine panics; 0: it does not.
+func (s *stack) panicked() int {
+	for i := len(s.frames) - 1; i >= 0 && s.state == "running"; i-- {
+		if fn := s.frames[i].fn; (fn == "panic" || fn == "runtime.gopanic") && i+1 < len(s.frames) {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// systemCall is the function of package syscall that a stack is in, "syscall.Fsync"; "": in none.
+func (s *stack) systemCall() string {
+	for _, f := range s.frames[:min(len(s.frames), 5)] {
+		name, ok := strings.CutPrefix(f.fn, "syscall.")
+		if !ok {
+			continue
+		}
+		if name != "" && !strings.Contains(name, ".") && name[0] >= 'A' && name[0] <= 'Z' && !strings.Contains(name, "Syscall") {
+			return f.fn
+		}
+	}
+	return ""
 }
 
 // has reports whether a frame's function starts with one of these.
@@ -108,7 +134,7 @@ func parseCall(line string) (f frame, created, ok bool) {
 	line = strings.TrimSpace(line)
 	if rest, is := strings.CutPrefix(line, "created by "); is {
 		rest, _, _ = strings.Cut(rest, " in goroutine ")
-		return frame{fn: starred(rest)}, true, rest != "" && !strings.ContainsAny(rest, " \t")
+		return frame{fn: goName(rest)}, true, rest != "" && !strings.ContainsAny(rest, " \t")
 	}
 	if at := strings.LastIndexAny(line, " \t"); at > 0 { // somebody put the place behind the call
 		if place, isPlace := parsePlace(line[at+1:]); isPlace {
@@ -128,7 +154,7 @@ func parseCall(line string) (f frame, created, ok bool) {
 	if open <= 0 {
 		return f, false, false
 	}
-	f.fn = starred(line[:open])
+	f.fn = goName(line[:open])
 	if !strings.Contains(f.fn, ".") && f.fn != "panic" && f.fn != "main" || strings.ContainsAny(f.fn, " \t\"'=<>;,") && !strings.Contains(f.fn, "[") {
 		return f, false, false
 	}
@@ -150,10 +176,14 @@ func parseCall(line string) (f frame, created, ok bool) {
 }
 
 // unstarred is a method's receiver as markdown leaves it: "(_Mutex).", "(Mutex).", "(\*Mutex).".
-var unstarred = regexp.MustCompile(`\.\((?:_|\\\*|&#42;)?([A-Za-z]\w*(?:\[[^\]]*\])?)_?\)\.`)
+var unstarred = pattern.New(`\.\((?:_|\\\*|&#42;)?([A-Za-z]\w*(?:\[[^\]]*\])?)_?\)\.`)
 
-// starred gives a method's receiver its star back. Go prints parentheses around pointers only.
-func starred(fn string) string {
+// goName is a function's name without the folder that vendored its package, and with the star that
+// markdown took from a method's receiver: Go prints parentheses around pointers only.
+func goName(fn string) string {
+	if at := strings.LastIndex(fn, "/vendor/"); at >= 0 {
+		fn = fn[at+len("/vendor/"):]
+	}
 	if !strings.Contains(fn, ".(") || strings.Contains(fn, ".(*") {
 		return fn
 	}

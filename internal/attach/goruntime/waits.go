@@ -17,6 +17,7 @@ const (
 	waitSyscall
 	waitRuntime // the runtime's own goroutines, which SIGQUIT prints
 	waitC       // in C code, with a thread of its own
+	waitAssist  // GC has to mark before it may allocate
 	waitSema    // a lock or a WaitGroup: the stack that would tell is cut off
 )
 
@@ -55,6 +56,8 @@ func stateKind(s *stack) waitKind {
 		return waitC
 	}
 	switch {
+	case strings.HasPrefix(state, "GC assist "):
+		return waitAssist
 	case strings.HasPrefix(state, "GC "), strings.HasSuffix(state, " (idle)"), state == "idle", strings.HasPrefix(state, "finalizer wait"), strings.HasPrefix(state, "cleanup wait"), strings.HasPrefix(state, "trace reader"):
 		return waitRuntime
 	case state == "running", state == "runnable", state == "copystack", state == "preempted":
@@ -109,7 +112,7 @@ func inC(s *stack) bool {
 		if i > 2 {
 			break
 		}
-		if f.fn == "runtime.cgocall" || strings.Contains(f.fn, "._Cfunc_") {
+		if f.fn == "runtime.cgocall" || strings.Contains(f.fn, "._Cfunc_") || strings.Contains(f.fn, "._C2func_") {
 			return true
 		}
 	}
@@ -253,8 +256,21 @@ func poolOf(s *stack) string {
 	return ""
 }
 
+// http2Peer is who gives the permits to send on an HTTP/2 connection, by reading.
+const http2Peer = "the other side of an HTTP/2 connection, which has to read before more may be sent (flow control)"
+
 // servers are clients' calls that wait for an answer of another process.
 var servers = []named{
+	{"google.golang.org/grpc/transport.(*http2Server).Write", http2Peer},
+	{"google.golang.org/grpc/internal/transport.(*http2Server).Write", http2Peer},
+	{"google.golang.org/grpc/internal/transport.(*http2Server).write", http2Peer},
+	{"google.golang.org/grpc/transport.(*http2Client).Write", http2Peer},
+	{"google.golang.org/grpc/internal/transport.(*http2Client).Write", http2Peer},
+	{"google.golang.org/grpc/internal/transport.(*http2Client).write", http2Peer},
+	{"golang.org/x/net/http2.(*serverConn).writeDataFromHandler", http2Peer},
+	{"net/http.(*http2serverConn).writeDataFromHandler", http2Peer},
+	{"golang.org/x/net/http2.(*clientStream).awaitFlowControl", http2Peer},
+	{"net/http.(*http2clientStream).awaitFlowControl", http2Peer},
 	{"net/http.(*persistConn).roundTrip", "an HTTP server that this program calls"},
 	{"net/http.(*http2ClientConn).RoundTrip", "an HTTP/2 server that this program calls"},
 	{"net/http.(*http2ClientConn).roundTrip", "an HTTP/2 server that this program calls"},
@@ -279,6 +295,9 @@ var servers = []named{
 	{"github.com/IBM/sarama", "the Kafka broker"},
 	{"github.com/segmentio/kafka-go", "the Kafka broker"},
 	{"github.com/aws/aws-sdk-go", "an AWS service"},
+	{"net._C2func_getaddrinfo", "the C library's resolution of names (getaddrinfo), which asks a name server"},
+	{"net._C2func_getnameinfo", "the C library's resolution of names (getnameinfo), which asks a name server"},
+	{"net._Cfunc_getaddrinfo", "the C library's resolution of names (getaddrinfo), which asks a name server"},
 	{"net.(*Resolver).lookup", "a name server"},
 	{"net.(*netFD).connect", "a server that it connects to"},
 	{"net.(*sysDialer).", "a server that it connects to"},
@@ -313,5 +332,5 @@ func downstream(s *stack) string {
 func idle(s *stack) bool {
 	return s.has("internal/poll.(*FD).Accept", "net/http.(*connReader).backgroundRead", "os/signal.", "net/http.(*persistConn).readLoop", "net/http.(*persistConn).writeLoop",
 		"net/http.(*http2clientConnReadLoop)", "google.golang.org/grpc/internal/transport.(*controlBuffer).get", "net/http.readRequest", "net/http.(*conn).readRequest",
-		"database/sql.(*DB).connectionOpener", "database/sql.(*DB).connectionCleaner", "runtime.goparkunlock", "runtime.bgsweep")
+		"database/sql.(*DB).connectionOpener", "database/sql.(*DB).connectionCleaner", "database/sql.(*DB).connectionResetter", "runtime.goparkunlock", "runtime.bgsweep")
 }

@@ -19,7 +19,13 @@ const (
 var buddyinfo = &attach.Kind{
 	Name: "buddyinfo", Hints: []string{"zone", ":"},
 	Claim: starting("N", 300, repeated(func(lines []paste.Line) int {
-		return run(lines, func(text string) bool { _, ok := parseZone(text); return ok })
+		if _, ok := parseZone(lines[0].Text); !ok {
+			return 0
+		}
+		return run(lines, func(text string) bool {
+			_, ok := parseZone(text)
+			return ok || cutZone(text) != ""
+		})
 	})),
 	Read: readBuddy,
 }
@@ -47,6 +53,16 @@ func (z zone) free(order int) (bytes float64) {
 	return bytes
 }
 
+// largest is the order of the largest free block; -1: nothing is free.
+func (z zone) largest() int {
+	for o := len(z.blocks) - 1; o >= 0; o-- {
+		if z.blocks[o] > 0 {
+			return o
+		}
+	}
+	return -1
+}
+
 // parseZone reads "Node 0, zone   Normal  0 22 8 10 ...", with a number for each order.
 func parseZone(line string) (z zone, ok bool) {
 	f := strings.Fields(line)
@@ -62,6 +78,20 @@ func parseZone(line string) (z zone, ok bool) {
 		z.blocks = append(z.blocks, float64(n))
 	}
 	return z, isDigits(z.node)
+}
+
+// cutZone is the zone of a line whose larger blocks are cut off; "": it is none.
+func cutZone(line string) string {
+	f := strings.Fields(line)
+	if len(f) < 4 || len(f) >= 4+ordersMin || f[0] != "Node" || f[2] != "zone" || !isDigits(strings.TrimSuffix(f[1], ",")) {
+		return ""
+	}
+	for _, text := range f[4:] {
+		if !isDigits(text) {
+			return ""
+		}
+	}
+	return zone{node: strings.TrimSuffix(f[1], ","), name: f[3]}.String()
 }
 
 func isDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
@@ -91,6 +121,14 @@ func readBuddy(p *attach.Part) attach.Reading {
 		r.Title += fmt.Sprintf(", the last of %d samples", len(all))
 	}
 	r.Time, r.Glance = all[0].at, true
+	for _, l := range p.Lines {
+		if name := cutZone(l.Text); name != "" {
+			r.Flaws = append(r.Flaws, fmt.Sprintf("line %d: zone %s is cut off before its larger blocks", l.N, name))
+			if r.State == attach.Healthy {
+				r.State, r.Means = attach.CannotTell, fmt.Sprintf("What is shown has large blocks; %s is cut off, and its larger blocks with it.", name)
+			}
+		}
+	}
 	return r
 }
 
@@ -140,6 +178,10 @@ func judgeZones(zones []zone) (r attach.Reading) {
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("Only %s is free. That is usual where page cache fills memory, and a shortage where it does not: the watermarks and MemAvailable tell.", mem(free))
 		r.Next = append([]attach.Next{{Command: "grep -E 'MemTotal|MemFree|MemAvailable' /proc/meminfo; sysctl vm.min_free_kbytes", Why: "whether memory is short"}}, r.Next...)
+	case huge < hugeLeast*free:
+		r.State = attach.CannotTell
+		r.Means = fmt.Sprintf("Each zone has little free (%s in all), next to none of it in blocks of 2 MiB or more: what needs a large piece fails, or waits until memory is moved.", mem(free))
+		r.Signs = []attach.Sign{{Cause: "direct-reclaim", Grade: attach.Risk, Share: 1 - ratio(huge, free), Proof: r.Figures[:1]}}
 	default:
 		r.State = attach.Healthy
 		r.Means = fmt.Sprintf("%s of %s free is in blocks of 2 MiB or more: huge pages and large buffers can be served.", mem(huge), mem(free))
@@ -186,6 +228,9 @@ func zoneText(z zone) string {
 	top := ""
 	if n := len(z.blocks) - 1; n >= 10 && z.blocks[n] > 0 {
 		top = fmt.Sprintf(", %s free blocks of order %d", number(z.blocks[n]), n)
+	}
+	if n := z.largest(); n >= 0 && n < hugeOrder {
+		top = fmt.Sprintf(", none larger than %s", mem(pageSize*float64(int64(1)<<n)))
 	}
 	return fmt.Sprintf("%s: %s free, %s of it in blocks of 2 MiB or more (%s), %s in blocks of 32 KiB or more%s", z, mem(z.free(0)), mem(z.free(hugeOrder)), percent(ratio(z.free(hugeOrder), z.free(0))), mem(z.free(3)), top)
 }

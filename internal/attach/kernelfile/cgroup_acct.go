@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // cpuAcct is cpuacct.stat of several groups, a line each, as monitors print it: the CPU time of a
@@ -20,7 +20,7 @@ var cpuAcct = &attach.Kind{
 	Read:  readCPUAcct,
 }
 
-var acctLine = regexp.MustCompile(`^(?:\w+:? )?['"]?(/[^\s'"]*/cpuacct\.stat)['"]?[:=]? *user:? (\d{1,15})[,;]? *system:? (\d{1,15})$`)
+var acctLine = pattern.New(`^(?:\w+:? )?['"]?(/[^\s'"]*/cpuacct\.stat)['"]?[:=]? *user:? (\d{1,15})[,;]? *system:? (\d{1,15})$`)
 
 func readCPUAcct(p *attach.Part) attach.Reading {
 	type group struct {

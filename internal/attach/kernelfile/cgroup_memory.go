@@ -158,7 +158,7 @@ func (g memGroup) readStat(r *attach.Reading) float64 {
 	if text := kindsOfMemory(m, anon, huge, file); text != "" {
 		r.Figures = append(r.Figures, text)
 	}
-	r.Figures = append(otherMemory(m, anon+file, get("swap", "swap")), r.Figures...)
+	r.Figures = append(otherMemory(m, max(anon+file, m.get("inactive_anon")+m.get("active_anon")+m.get("inactive_file")+m.get("active_file")), get("swap", "swap")), r.Figures...)
 	if m.has("anon_thp") || m.has("rss_huge") || m.has("total_rss_huge") {
 		r.Facts = append(r.Facts, attach.Fact{Name: FactGroupAnonHuge, Value: huge})
 	}
@@ -173,29 +173,53 @@ func (g memGroup) readStat(r *attach.Reading) float64 {
 	}
 	if grow, ok := growth(g.all, g.stats, "pgfault", "total_pgfault", "pgmajfault", "pgscan"); ok && grow.fell == "" {
 		r.Title += fmt.Sprintf(", %d samples%s", len(g.stats), over(grow.seconds))
-		scan, major := grow.by("pgscan_direct"), grow.by("pgmajfault")+grow.by("total_pgmajfault")
-		refault := grow.by("workingset_refault_file") + grow.by("total_workingset_refault_file")
-		var said []string
-		for _, c := range []struct{ name, text string }{
-			{"pgscan_direct", grow.text(scan, "pages") + " scanned by threads that wanted memory"}, {"pgmajfault", grow.text(major, "major faults")},
-			{"workingset_refault_file", grow.text(refault, "pages") + " read again"},
-		} {
-			if m.has(c.name) || m.has("total_"+c.name) {
-				said = append(said, c.text)
-			}
-		}
-		if len(said) > 0 {
-			r.Figures = append([]string{strings.Join(said, ", ")}, r.Figures...)
-		}
-		if enough(scan, grow.seconds, 1000, 1e5) {
-			r.State = attach.Ill
-			r.Means = "Threads of the group have to free memory themselves before they get any."
-			r.Signs = append(r.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Found, Sure: finding.Possible, Proof: r.Figures[:1]})
-		}
+		readStatGrowth(r, m, grow)
 	} else {
 		r.Boot = true
 	}
 	return anon + get("shmem", "shmem") + m.get("slab_unreclaimable") + m.get("kernel_stack")
+}
+
+// refaultRate is how many pages a second, read again after they were evicted, are more than chance:
+// 4 MiB/s.
+const refaultRate = 1000
+
+// readStatGrowth says how a group's counters grew between two samples.
+func readStatGrowth(r *attach.Reading, m pairs, grow grown) {
+	both := func(name string) float64 { return grow.by(name) + grow.by("total_"+name) }
+	scan, major := grow.by("pgscan_direct"), both("pgmajfault")
+	refault := both("workingset_refault_file") + both("workingset_refault_anon") + both("workingset_refault") // one before 5.9
+	var said []string
+	for _, c := range []struct{ name, text string }{
+		{"pgscan_direct", grow.text(scan, "pages") + " scanned by threads that wanted memory"},
+		{"pgmajfault", grow.text(major, "major faults")},
+		{"workingset_refault", grow.text(refault, "pages") + " read again"},
+	} {
+		if hasCounter(m, c.name) || hasCounter(m, "total_"+c.name) {
+			said = append(said, c.text)
+		}
+	}
+	if len(said) > 0 {
+		r.Figures = append([]string{strings.Join(said, ", ")}, r.Figures...)
+	}
+	if enough(scan, grow.seconds, 1000, 1e5) {
+		r.State = attach.Ill
+		r.Means = "Threads of the group have to free memory themselves before they get any."
+		r.Signs = append(r.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Found, Sure: finding.Possible, Proof: r.Figures[:1]})
+		return
+	}
+	again := enough(refault, grow.seconds, refaultRate, 1e5)
+	if !again && !enough(major, grow.seconds, majorRate, stallTotal) {
+		return
+	}
+	r.State = attach.CannotTell
+	r.Means = "Pages have to be read from disk or swap when they are touched: programs that start do that as well."
+	if again {
+		r.Means = "Pages that were evicted are read again: what the group works with does not fit into its memory."
+	}
+	for _, cause := range []string{"page-fault", "disk-wait"} {
+		r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Candidate, Proof: r.Figures[:1]})
+	}
 }
 
 // kindsOfMemory says what a group's memory is, as far as the paste has it: what was cut off is
@@ -209,6 +233,8 @@ func kindsOfMemory(m pairs, anon, huge, file float64) string {
 			text += fmt.Sprintf(" (%s of it in huge pages)", mem(huge))
 		}
 		said = append(said, text)
+	} else if has("inactive_anon", "active_anon") { // its first lines were cut off
+		said = append(said, mem(m.get("inactive_anon")+m.get("active_anon"))+" anonymous and tmpfs (inactive_anon and active_anon)")
 	}
 	if has("file", "cache", "total_cache") {
 		said = append(said, mem(file)+" page cache")

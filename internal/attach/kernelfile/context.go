@@ -2,12 +2,12 @@ package kernelfile
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // Facts of the machine.
@@ -20,10 +20,10 @@ const (
 // nodes, and a paste that has them must not be called unknown.
 
 var (
-	unameLine   = regexp.MustCompile(`^Linux \S+ \d+\.\d+\S* #\d+.* (?:x86_64|aarch64|i[3-6]86|armv\S+|ppc64(?:le)?|s390x|riscv64|GNU/Linux)$`)
-	versionLine = regexp.MustCompile(`^Linux version (\d+\.\d+\S*) \(.+`)
-	osLine      = regexp.MustCompile(`^(PRETTY_NAME|NAME|VERSION_ID|VERSION|VERSION_CODENAME|ID|ID_LIKE|HOME_URL|SUPPORT_URL|BUG_REPORT_URL|PRIVACY_POLICY_URL|UBUNTU_CODENAME|ANSI_COLOR|CPE_NAME|LOGO|PLATFORM_ID|VARIANT|VARIANT_ID|DOCUMENTATION_URL|DEFAULT_HOSTNAME|BUILD_ID|DEBIAN_VERSION_FULL|REDHAT_\w+|CENTOS_\w+|SUPPORT_END)=\S.*$`)
-	cmdlineLine = regexp.MustCompile(`^(?:BOOT_IMAGE=\S+ .*\broot=\S+.*|.*\broot=(?:/dev/|UUID=|LABEL=)\S+ .*\b(?:ro|rw|quiet)\b.*|.*\bconsole=tty\S+ .*\S+=\S+.*)$`)
+	unameLine   = pattern.New(`^Linux \S+ \d+\.\d+\S* #\d+.* (?:x86_64|aarch64|i[3-6]86|armv\S+|ppc64(?:le)?|s390x|riscv64|GNU/Linux)$`)
+	versionLine = pattern.New(`^Linux version (\d+\.\d+\S*) \(.+`)
+	osLine      = pattern.New(`^(PRETTY_NAME|NAME|VERSION_ID|VERSION|VERSION_CODENAME|ID|ID_LIKE|HOME_URL|SUPPORT_URL|BUG_REPORT_URL|PRIVACY_POLICY_URL|UBUNTU_CODENAME|ANSI_COLOR|CPE_NAME|LOGO|PLATFORM_ID|VARIANT|VARIANT_ID|DOCUMENTATION_URL|DEFAULT_HOSTNAME|BUILD_ID|DEBIAN_VERSION_FULL|REDHAT_\w+|CENTOS_\w+|SUPPORT_END)=\S.*$`)
+	cmdlineLine = pattern.New(`^(?:BOOT_IMAGE=\S+ .*\broot=\S+.*|.*\broot=(?:/dev/|UUID=|LABEL=)\S+ .*\b(?:ro|rw|quiet)\b.*|.*\bconsole=tty\S+ .*\S+=\S+.*)$`)
 )
 
 var uname = contextKind("kernel release", []string{"Linux "}, func(lines []paste.Line) int {
@@ -36,7 +36,7 @@ var uname = contextKind("kernel release", []string{"Linux "}, func(lines []paste
 
 // fileNR is /proc/sys/fs/file-nr without its name: a limit that is none is the largest number there
 // is, and the middle is 0 since Linux 2.6.
-var fileNR = regexp.MustCompile(`^(\d+)(?:\t0\t(\d+)|\s+0\s+(9223372036854775807))$`)
+var fileNR = pattern.New(`^(\d+)(?:\t0\t(\d+)|\s+0\s+(9223372036854775807))$`)
 
 var openFiles = contextKind("/proc/sys/fs/file-nr", []string{"\t0\t", "9223372036854775807"}, func(lines []paste.Line) int {
 	if !fileNR.MatchString(strings.TrimSpace(lines[0].Text)) {
@@ -92,7 +92,7 @@ var cmdline = contextKind("command line of the kernel", []string{"root=", "conso
 	return figures, "Settings of the boot; they cost nobody time by themselves."
 })
 
-var lscpuKnown = regexp.MustCompile(`^(Architecture|CPU op-mode\(s\)|Address sizes|Byte Order|CPU\(s\)|On-line CPU\(s\) list|Off-line CPU\(s\) list|Vendor ID|BIOS Vendor ID|Model name|BIOS Model name|CPU family|Model|Thread\(s\) per core|Core\(s\) per socket|Socket\(s\)|Core\(s\) per cluster|Cluster\(s\)|Stepping|CPU(?: max| min)? MHz|CPU\(s\) scaling MHz|BogoMIPS|Frequency boost|Flags|Virtualization(?: type| features)?|Hypervisor vendor|L\w+(?: cache)?|Caches \(sum of all\)|NUMA(?: node\(s\)|node\d+ CPU\(s\)| node\d+ CPU\(s\))?|Vulnerabilit(?:y|ies).*|Itlb multihit|Gather data sampling|Indirect target selection|L1tf|Mds|Meltdown|Mmio stale data|Reg file data sampling|Retbleed|Spec rstack overflow|Spec store bypass|Spectre v1|Spectre v2|Srbds|Tsa|Tsx async abort|Ghostwrite|Old microcode|Vmscape):`)
+var lscpuKnown = pattern.New(`^(Architecture|CPU op-mode\(s\)|Address sizes|Byte Order|CPU\(s\)|On-line CPU\(s\) list|Off-line CPU\(s\) list|Vendor ID|BIOS Vendor ID|Model name|BIOS Model name|CPU family|Model|Thread\(s\) per core|Core\(s\) per socket|Socket\(s\)|Core\(s\) per cluster|Cluster\(s\)|Socket\(s\) per (?:book|cluster)|Book\(s\) per drawer|Drawer\(s\)|Stepping|CPU(?: max| min| dynamic| static)? MHz|Machine type|Hypervisor|Dispatching mode|Physical (?:sockets|chips|cores/chip)|CPU\(s\) scaling MHz|BogoMIPS|Frequency boost|Flags|Virtualization(?: type| features)?|Hypervisor vendor|L\w+(?: cache)?|Caches \(sum of all\)|NUMA(?: node\(s\)|node\d+ CPU\(s\)| node\d+ CPU\(s\))?|Vulnerabilit(?:y|ies).*|Itlb multihit|Gather data sampling|Indirect target selection|L1tf|Mds|Meltdown|Mmio stale data|Reg file data sampling|Retbleed|Spec rstack overflow|Spec store bypass|Spectre v1|Spectre v2|Srbds|Tsa|Tsx async abort|Ghostwrite|Old microcode|Vmscape):`)
 
 var lscpu = &attach.Kind{
 	Name: "lscpu", Hints: []string{":"}, Context: true,
@@ -189,9 +189,9 @@ var cpuinfo = &attach.Kind{
 }
 
 var (
-	numaAvailable = regexp.MustCompile(`^available: (\d+) nodes? \(`)
-	numaNode      = regexp.MustCompile(`^node (\d+) (cpus|size|free): ?(.*)$`)
-	numaDistance  = regexp.MustCompile(`^(?:node distances:|node(?: +\d+)+|\d+:(?: +\d+)+)$`)
+	numaAvailable = pattern.New(`^available: (\d+) nodes? \(`)
+	numaNode      = pattern.New(`^node (\d+) (cpus|size|free): ?(.*)$`)
+	numaDistance  = pattern.New(`^(?:node distances:|node(?: +\d+)+|\d+:(?: +\d+)+)$`)
 )
 
 var numactl = &attach.Kind{
@@ -246,7 +246,7 @@ var numactl = &attach.Kind{
 	},
 }
 
-var uptimeLine = regexp.MustCompile(`^(\d{3,9}\.\d\d) (\d{1,10}\.\d\d)$`)
+var uptimeLine = pattern.New(`^(\d{3,9}\.\d\d) (\d{1,10}\.\d\d)$`)
 
 var uptime = &attach.Kind{
 	Name: "/proc/uptime", Hints: []string{"."}, Context: true,

@@ -13,9 +13,11 @@
 //	vmstat.go, buddyinfo.go, meminfo.go, pressure.go
 //	settings.go      sysctl, huge pages
 //	host.go          /proc/stat, load
-//	host_tables.go   interrupts, softirqs, softnet_stat, slabs, zones, types of pages
+//	host_tables.go   interrupts, softirqs, slabs, zones, types of pages
+//	softnet.go       packets that CPUs took and dropped
 //	counters.go      files with several counters in a line: diskstats.go, netcounters.go
 //	netsnmp.go       counters of network protocols; sockets
+//	conntrack.go     the table of connections, and limits of the host's sockets
 //	nettcp.go        sockets of TCP and UDP, line by line
 //	hostlists.go     swaps, controllers of cgroups, locks of files, sched_debug
 //	context.go       what the machine is: no verdict
@@ -36,17 +38,24 @@
 //	files_read.go    what such files say together
 //	cgroup_cpu.go    quota, periods and throttled time
 //	cgroup_memory.go limit, use, and how often the limit was hit
+//	cgroup_io.go     what a group read and wrote, and how much it may
 //	cgroup_acct.go   CPU time of groups of v1
 //
 // Of the kernel's log:
 //
 //	klog.go          its lines, with the kernel's stamp or without
 //	klog_events.go   the table of events that are known
-//	klog_read.go     from lines to events; tasks that hang
+//	klog_read.go     from lines to events
+//	klog_quote.go    a message that a sentence quotes
+//	klog_tasks.go    tasks that hang
 //	klog_lockup.go   CPUs that are stuck, RCU
 //	klog_memory.go   allocations, dumps of memory
 //	klog_oom.go      what was killed for lack of memory, and where
 //	klog_disk.go     disks and file systems
+//	klog_failures.go lines of one failed command; lines that a person shows twice
+//	klog_nic.go      network devices that did not send
+//	klog_hardware.go errors of memory and buses; heat
+//	klog_limits.go   limits that were reached
 //	klog_net.go      servers, tables of connections, clocks; faults that no table knows
 //	killers.go       programs that kill before the kernel has to: earlyoom.go with nohang, oomd.go
 package kernelfile

@@ -17,7 +17,8 @@ type earlyLog struct {
 	swapLimit          float64
 	kills              []*earlyVictim
 	ended              bool
-	failed             int // kills after which the process lived on
+	low                []string // the signal that is next, and the limits of memory and swap
+	failed             int      // kills after which the process lived on
 }
 
 type earlyState struct{ mem, memAll, swap, swapAll float64 } // MiB
@@ -58,6 +59,10 @@ func (e *earlyLog) read(text string) bool {
 		if m[1] == "SIGTERM" {
 			e.memLimit, e.swapLimit = float(m[2]), float(m[4])
 		}
+		return true
+	}
+	if m := earlyLow.FindStringSubmatch(text); m != nil {
+		e.low = m[1:]
 		return true
 	}
 	if strings.HasPrefix(strings.ToLower(text), "kill failed") {
@@ -106,6 +111,7 @@ func (v *earlyVictim) String() string {
 
 func (e *earlyLog) say(out *attach.Reading) {
 	if e.states == 0 && len(e.kills) == 0 {
+		e.sayLow(out)
 		return
 	}
 	if e.states > 0 {
@@ -140,6 +146,18 @@ func (e *earlyLog) say(out *attach.Reading) {
 		shortOfMemory(out, out.Figures[0])
 	}
 	out.Not = cmp.Or(out.Not, "who used the memory: the process with the highest badness is ended, and it need not be the one that grew")
+}
+
+// sayLow is for a log in which earlyoom is about to act, and no line says on whom.
+func (e *earlyLog) sayLow(out *attach.Reading) {
+	if e.low == nil {
+		return
+	}
+	figure := fmt.Sprintf("at most %s %% of memory was available, and at most %s %% of swap free", number(float(e.low[1])), number(float(e.low[2])))
+	out.Figures = append(out.Figures, figure)
+	say(out, attach.CannotTell, "Memory was as good as gone: earlyoom is about to send "+e.low[0]+" to a process; which one is not in the paste.")
+	shortOfMemory(out, figure)
+	out.Not = cmp.Or(out.Not, "who used the memory")
 }
 
 // nohangLog is what nohang says: pressure, and what was available at the same moment.

@@ -1,6 +1,7 @@
 package kernelfile
 
 import (
+	"cmp"
 	"path"
 	"strings"
 
@@ -36,6 +37,11 @@ func scalars(base string) bool {
 }
 
 var groupController = oneOf("cpu cpuacct memory pids cpuset io cgroup hugetlb blkio misc rdma freezer")
+
+// limitFiles are the files of a group that people list with their values, a blank between.
+var limitFiles = oneOf("cpu.max cpu.weight cpu.shares cpu.cfs_quota_us cpu.cfs_period_us cpuset.cpus cpuset.cpus.effective pids.max pids.current pids.peak " +
+	"memory.max memory.high memory.low memory.min memory.current memory.peak memory.swap.max memory.swap.current memory.swap.high " +
+	"memory.limit_in_bytes memory.usage_in_bytes memory.max_usage_in_bytes memory.failcnt memory.soft_limit_in_bytes memory.memsw.limit_in_bytes memory.memsw.usage_in_bytes")
 
 // sourceFile knows names such as memory.go, which are no file of a cgroup.
 var sourceFile = oneOf(".go .c .h .cc .cpp .py .rs .js .ts .java .rb .sh .md .txt .log .out .json .yaml .yml .html .service .slice .scope .dev .com .org .net")
@@ -79,7 +85,8 @@ func prefixed(l paste.Line) (p, content string, ok bool) {
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
 		case ' ', '\t':
-			return "", "", false
+			content := strings.TrimSpace(text[i:])
+			return text[:i], content, limitFiles(path.Base(text[:i])) && !strings.HasPrefix(text, "=") && isValue(content, false)
 		case ':', '=':
 			content := strings.TrimSpace(text[i+1:])
 			if knownPath(text[:i]) && (strings.Contains(text[:i], "/") && text[i] == ':' || isValue(content, text[i] == ':')) {
@@ -127,7 +134,7 @@ var namedFiles = &attach.Kind{
 // filesOf divides a part as claimFiles did. The prompt's line is put back in front.
 func filesOf(p *attach.Part) []file {
 	if p.Command != "" {
-		lines := append([]paste.Line{{N: p.First(), Text: p.Command, Command: p.Command}}, p.Lines...)
+		lines := append([]paste.Line{{N: p.First(), Text: cmp.Or(p.Prompt, p.Command), Command: p.Command}}, p.Lines...)
 		if files, n := claimFiles(lines); n == len(lines) {
 			return files
 		}

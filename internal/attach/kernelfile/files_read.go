@@ -117,8 +117,11 @@ func groupDir(p string) string {
 		}
 		return "/" + rest
 	}
-	if d == "." {
+	switch d {
+	case ".":
 		return ""
+	case "/sys/fs/cgroup":
+		return "/"
 	}
 	return d
 }

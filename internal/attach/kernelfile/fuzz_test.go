@@ -24,6 +24,7 @@ func FuzzNumaMaps(f *testing.F)          { fuzz.Kind(f, numaMaps) }
 func FuzzProcStack(f *testing.F)         { fuzz.Kind(f, procStack) }
 func FuzzWchan(f *testing.F)             { fuzz.Kind(f, wchan) }
 func FuzzKlog(f *testing.F)              { fuzz.Kind(f, klog) }
+func FuzzKlogQuote(f *testing.F)         { fuzz.Kind(f, klogQuote) }
 func FuzzKillers(f *testing.F)           { fuzz.Kind(f, killers) }
 func FuzzStatus(f *testing.F)            { fuzz.Kind(f, status) }
 func FuzzProcPIDStat(f *testing.F)       { fuzz.Kind(f, procPIDStat) }

@@ -2,7 +2,6 @@ package kernelfile
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // Facts of /proc/stat between two samples, as shares of all CPU time.
@@ -18,7 +18,7 @@ const (
 	FactIdleShare  attach.FactName = "/host/cpu/idle:ratio"
 )
 
-var cpuLine = regexp.MustCompile(`^cpu(\d*)((?: +\d+){7,10})$`)
+var cpuLine = pattern.New(`^cpu(\d*)((?: +\d+){7,10})$`)
 
 var procStat = &attach.Kind{
 	Name: "/proc/stat", Joins: true, Hints: []string{"cpu", ":"},
@@ -147,7 +147,7 @@ func totalTimes(lines []string) (sum cpuTimes, cpus int) {
 	return sum, cpus
 }
 
-var loadavgLine = regexp.MustCompile(`^(\d{1,10}[.,]\d\d) (\d{1,10}[.,]\d\d) (\d{1,10}[.,]\d\d) (\d{1,7})/(\d{1,8}) \d{1,9}(?:\s+(?:<|#|←|//).{0,80})?$`)
+var loadavgLine = pattern.New(`^(\d{1,10}[.,]\d\d) (\d{1,10}[.,]\d\d) (\d{1,10}[.,]\d\d) (\d{1,7})/(\d{1,8}) \d{1,9}(?:\s+(?:<|#|←|//).{0,80})?$`)
 
 var loadavg = &attach.Kind{
 	Name: "/proc/loadavg", Hints: []string{"/"},

@@ -4,19 +4,19 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // perCPU is a table of the kernel with a column for each CPU: interrupts and softirqs.
 var (
-	cpuHeader = regexp.MustCompile(`^(?:CPU\d+ *)+$`)
-	cpuRow    = regexp.MustCompile(`^([\w-]{1,12}):((?: +\d+)+)(?: +(.*))?$`)
+	cpuHeader = pattern.New(`^(?:CPU\d+ *)+$`)
+	cpuRow    = pattern.New(`^([\w-]{1,12}):((?: +\d+)+)(?: +(.*))?$`)
 )
 
 var softirqNames = oneOf("HI TIMER NET_TX NET_RX BLOCK BLOCK_IOPOLL IRQ_POLL TASKLET SCHED HRTIMER RCU")
@@ -52,6 +52,9 @@ type tableRow struct {
 }
 
 func tableRows(lines []string) (rows []tableRow, cpus int) {
+	if !slices.ContainsFunc(lines, cpuHeader.MatchString) {
+		cpus = columnsOf(lines)
+	}
 	for _, t := range lines {
 		if cpuHeader.MatchString(t) {
 			cpus = len(strings.Fields(t))
@@ -77,6 +80,61 @@ func tableRows(lines []string) (rows []tableRow, cpus int) {
 	return rows, cpus
 }
 
+// columnsOf is how many CPUs a table has whose names were cut off: all its rows have as many
+// figures; 0: they have not.
+func columnsOf(lines []string) (n int) {
+	for _, t := range lines {
+		m := cpuRow.FindStringSubmatch(t)
+		if m == nil || m[3] == "" {
+			continue // of a row without a text behind, more may be cut off
+		}
+		c := len(strings.Fields(m[2]))
+		if n > 0 && c != n {
+			return 0
+		}
+		n = c
+	}
+	return n
+}
+
+// oneCPU is the share of interrupts from which the others take none to speak of.
+const oneCPU = 0.95
+
+// busiestCPU says which CPU takes most of what devices interrupt for, where two devices or more
+// share it.
+func busiestCPU(lines []string, cpus int) (figure string, share float64) {
+	if cpus < 2 {
+		return "", 0
+	}
+	sums, devices, all := make([]float64, cpus), make([]int, cpus), 0.0
+	for _, t := range lines {
+		m := cpuRow.FindStringSubmatch(t)
+		if m == nil || !isDigits(m[1]) {
+			continue
+		}
+		for i, w := range strings.Fields(m[2]) {
+			if i < cpus {
+				v := float(w)
+				sums[i], all = sums[i]+v, all+v
+				if v > 0 {
+					devices[i]++
+				}
+			}
+		}
+	}
+	at := 0
+	for i := range sums {
+		if sums[i] > sums[at] {
+			at = i
+		}
+	}
+	if devices[at] < 2 || sums[at] < 0.4*all || sums[at] < 3*all/float64(cpus) {
+		return "", 0
+	}
+	share = sums[at] / all
+	return fmt.Sprintf("CPU %d of %d took %s of all interrupts of the devices listed, of several of them", at, cpus, nearly(share)), share
+}
+
 var interrupts = &attach.Kind{
 	Name: "interrupts", Joins: true, Hints: []string{"CPU", ":"}, Claim: repeated(claimTable),
 	Read: func(p *attach.Part) attach.Reading {
@@ -87,6 +145,12 @@ var interrupts = &attach.Kind{
 			kind = "/proc/softirqs"
 		}
 		r := attach.Reading{Title: fmt.Sprintf("%s, %s", kind, plural(cpus, "CPU", "CPUs")), Boot: true, State: attach.Healthy, Time: all[0].at}
+		if last := all[len(all)-1].lines; !slices.ContainsFunc(last, cpuHeader.MatchString) {
+			r.Title = kind + ", its first line cut off"
+			if cpus > 0 {
+				r.Title += fmt.Sprintf(", %s by its columns", plural(cpus, "CPU", "CPUs"))
+			}
+		}
 		when, dt := "since boot", 0.0
 		if len(all) > 1 {
 			if d, ok := tableGrowth(all, rows); ok {
@@ -95,6 +159,10 @@ var interrupts = &attach.Kind{
 			}
 		}
 		slices.SortStableFunc(rows, func(a, b tableRow) int { return cmp.Compare(b.sum, a.sum) })
+		shared, share := "", 0.0
+		if r.Boot {
+			shared, share = busiestCPU(all[len(all)-1].lines, cpus)
+		}
 		for _, w := range rows[:min(3, len(rows))] {
 			text := fmt.Sprintf("%s %s: %s %s", printed(w.name), printed(w.what), number(w.sum), when)
 			if dt > 0 {
@@ -105,12 +173,23 @@ var interrupts = &attach.Kind{
 			}
 			r.Figures = append(r.Figures, strings.ReplaceAll(text, " :", ":"))
 		}
+		if shared != "" {
+			r.Figures = slices.Insert(r.Figures, min(2, len(r.Figures)), shared)
+		}
 		r.Means = "It counts interrupts by kind; how much time they took, and from whom, it does not say."
+		if share >= oneCPU && cpus >= 4 {
+			r.State = attach.CannotTell
+			r.Signs = []attach.Sign{{Cause: "softirq", Grade: attach.Risk, Proof: []string{shared}}}
+			r.Means = "One CPU takes the interrupts of all of these devices, and with them the work on their packets or blocks: if it is full, they wait while the other CPUs idle. That it is full, it does not say."
+		}
 		r.Not = "how often it happens now, nor that time was lost: these are counters since boot"
 		if !r.Boot {
 			r.Not = "that time was lost: a high rate alone is none"
 		}
 		r.Next = []attach.Next{{Command: "grep '^cpu ' /proc/stat; sleep 10; grep '^cpu ' /proc/stat", Why: "the share of time in interrupts and softirqs"}}
+		if len(r.Signs) > 0 {
+			r.Next = []attach.Next{{Command: "mpstat -P ALL 1 5", Why: "%soft and %idle of that CPU: whether it is full"}}
+		}
 		return r
 	},
 }
@@ -133,77 +212,7 @@ func tableGrowth(all []sample, last []tableRow) (out []tableRow, ok bool) {
 	return out, len(out) > 0
 }
 
-// softnet has a line for each CPU, of 9 to 15 hexadecimal counters.
-var softnetLine = regexp.MustCompile(`^(?:[0-9a-f]{8} ){8,15}[0-9a-f]{8}$`)
-
-var softnet = &attach.Kind{
-	Name: "softnet_stat", Claim: starting("0-9a-f", 160, repeated(func(lines []paste.Line) int { return run(lines, softnetLine.MatchString) })),
-	Read: func(p *attach.Part) attach.Reading {
-		all := samples(p, nil)
-		packets, dropped, squeezed := softnetSums(all[len(all)-1].lines)
-		cpus := len(all[len(all)-1].lines)
-		r := attach.Reading{Title: fmt.Sprintf("softnet_stat, %s", plural(cpus, "CPU", "CPUs")), Boot: true, State: attach.Healthy, Time: all[0].at}
-		when := "since boot"
-		if len(all) > 1 && len(all[0].lines) == cpus {
-			a, b, c := softnetSums(all[0].lines)
-			if packets >= a && dropped >= b && squeezed >= c {
-				packets, dropped, squeezed, r.Boot, when = packets-a, dropped-b, squeezed-c, false, "between the samples"+over(span(all))
-			}
-		}
-		r.Figures = []string{
-			fmt.Sprintf("%s packets dropped because the backlog was full (%s of %s), %s", number(dropped), percent(ratio(dropped, packets)), number(packets), when),
-			fmt.Sprintf("%s times the softirq ran out of its budget (time_squeeze)", number(squeezed)),
-		}
-		if b := softnetBusiest(all[len(all)-1].lines); b != "" {
-			r.Figures = append(r.Figures, b)
-		}
-		r.Means = "Next to no packet was dropped at this point."
-		r.Not = "that a run out of budget is harm: the rest goes to ksoftirqd, which is usual on busy hosts"
-		switch {
-		case ratio(dropped, packets) <= 1e-5:
-		case r.Boot:
-			r.State = attach.CannotTell
-			r.Means = "Since boot packets were dropped before any socket saw them; whether they still are, two readings tell."
-			r.Next = []attach.Next{{Command: "date; cat /proc/net/softnet_stat; sleep 10; date; cat /proc/net/softnet_stat", Why: "whether it happens now"}}
-		default:
-			r.State = attach.CannotTell
-			r.Means = "Packets were dropped before any socket saw them: connections wait for them to be sent again."
-			r.Signs = []attach.Sign{{Cause: "softirq", Grade: attach.Candidate, Proof: r.Figures[:1]}}
-			r.Next = []attach.Next{{Command: "cat /proc/softirqs; sleep 10; cat /proc/softirqs", Why: "which CPU handles the packets"}}
-		}
-		return r
-	},
-}
-
-func softnetSums(lines []string) (packets, dropped, squeezed float64) {
-	for _, t := range lines {
-		f := strings.Fields(t)
-		for i, sum := range []*float64{&packets, &dropped, &squeezed} {
-			if i < len(f) {
-				v, _ := strconv.ParseUint(f[i], 16, 64)
-				*sum += float64(v)
-			}
-		}
-	}
-	return packets, dropped, squeezed
-}
-
-// softnetBusiest says that one CPU took nearly all packets.
-func softnetBusiest(lines []string) string {
-	all, most, at := 0.0, 0.0, 0
-	for i, t := range lines {
-		n, _, _ := softnetSums([]string{t})
-		if all += n; n > most {
-			most, at = n, i
-		}
-	}
-	if len(lines) < 2 || most < 0.8*all {
-		return ""
-	}
-	return fmt.Sprintf("line %d, one CPU, took %s of all packets since boot", at+1, percent(most/all))
-}
-
-var slabLine = regexp.MustCompile(`^(\S+) +(\d+) +(\d+) +(\d+) +(\d+) +(\d+) : tunables +\d+ +\d+ +\d+ : slabdata +(\d+) +(\d+) +\d+`)
+var slabLine = pattern.New(`^(\S+) +(\d+) +(\d+) +(\d+) +(\d+) +(\d+) : tunables +\d+ +\d+ +\d+ : slabdata +(\d+) +(\d+) +\d+`)
 
 var slabinfo = contextKind("/proc/slabinfo", []string{"slabinfo", "# name", ": tunables"}, func(lines []paste.Line) int {
 	return run(lines, func(t string) bool {
@@ -238,7 +247,7 @@ var slabinfo = contextKind("/proc/slabinfo", []string{"slabinfo", "# name", ": t
 })
 
 // zoneinfo starts a zone as buddyinfo does, but has nothing else in that line.
-var zoneHead = regexp.MustCompile(`^Node (\d+), zone +(\w+)$`)
+var zoneHead = pattern.New(`^Node (\d+), zone +(\w+)$`)
 
 var zoneinfo = &attach.Kind{
 	Name: "/proc/zoneinfo", Hints: []string{"zone", "pages free"},
@@ -341,9 +350,9 @@ func readZoneinfo(p *attach.Part) attach.Reading {
 }
 
 // typeCut is a row that ends before its counts, and what a book's page puts between tables.
-var typeCut = regexp.MustCompile(`^Node +\d+, zone +\w+, type *\w*$`)
+var typeCut = pattern.New(`^Node +\d+, zone +\w+, type *\w*$`)
 
-var typeLine = regexp.MustCompile(`^Node +(\d+), zone +(\w+), type +(\w+)((?: +>?\d+)+)$`)
+var typeLine = pattern.New(`^Node +(\d+), zone +(\w+), type +(\w+)((?: +>?\d+)+)$`)
 
 var pagetypeinfo = &attach.Kind{
 	Name: "/proc/pagetypeinfo", Hints: []string{"Page block order", "Pages per block", "Free pages count per migrate type", "Number of blocks type", ", type "},
@@ -366,7 +375,7 @@ var pagetypeinfo = &attach.Kind{
 }
 
 // zoneCounts is a line of the second table: how many blocks there are of each type.
-var zoneCounts = regexp.MustCompile(`^Node +\d+, zone +\w+(?: +\d+){2,9}$`)
+var zoneCounts = pattern.New(`^Node +\d+, zone +\w+(?: +\d+){2,9}$`)
 
 func readPageTypes(p *attach.Part) attach.Reading {
 	zones, cut := typeZones(p.Lines)

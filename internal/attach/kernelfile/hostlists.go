@@ -3,13 +3,13 @@ package kernelfile
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // swaps is /proc/swaps, "swapon -s" and "swapon --show".
@@ -100,7 +100,7 @@ var fileLocks = &attach.Kind{
 	},
 }
 
-var fileLock = regexp.MustCompile(`^(\d+): +(-> +)?(FLOCK|POSIX|OFDLCK|LEASE|ACCESS|DELEG) +(ADVISORY|MANDATORY|MSNFS|ACTIVE|BREAKING|BREAKER|UNLCK) +(READ|WRITE|NONE|RW|UNLCK) +(-?\d+) +([0-9a-f]+:[0-9a-f]+:\d+|<none>:\d+) +\d+ +(\d+|EOF)$`)
+var fileLock = pattern.New(`^(\d+): +(-> +)?(FLOCK|POSIX|OFDLCK|LEASE|ACCESS|DELEG) +(ADVISORY|MANDATORY|MSNFS|ACTIVE|BREAKING|BREAKER|UNLCK) +(READ|WRITE|NONE|RW|UNLCK) +(-?\d+) +([0-9a-f]+:[0-9a-f]+:\d+|<none>:\d+) +\d+ +(\d+|EOF)$`)
 
 // lockQueues says of each lock with waiters who holds it and who waits. Waiters follow the holder,
 // with its number.
@@ -157,9 +157,9 @@ var schedDebug = &attach.Kind{
 }
 
 var (
-	schedCPU   = regexp.MustCompile(`^cpu#(\d+)(, [\d.]+ MHz)?$`)
-	schedGroup = regexp.MustCompile(`^(cfs|rt|dl|scx)_rq\[(\d+)\]:`)
-	schedPair  = regexp.MustCompile(`^\.?[\w.>()/-]+ *: -?[\d.+-]+( \(\w+\))?$`)
+	schedCPU   = pattern.New(`^cpu#(\d+)(, [\d.]+ MHz)?$`)
+	schedGroup = pattern.New(`^(cfs|rt|dl|scx)_rq\[(\d+)\]:`)
+	schedPair  = pattern.New(`^\.?[\w.>()/-]+ *: -?[\d.+-]+( \(\w+\))?$`)
 )
 
 // schedTask reports whether a line is a task: a state (">R" runs now), or none before Linux 5.6, a

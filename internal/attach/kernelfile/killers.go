@@ -1,18 +1,18 @@
 package kernelfile
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // killers is what programs log that end processes before the kernel has to: earlyoom, nohang and
 // systemd-oomd, and oomctl's list of what systemd-oomd watches.
 var killers = &attach.Kind{
 	Name: "userspace OOM killer", Scattered: true, Yields: []string{"free", "container usage"},
-	Marks: []string{"mem avail:", "systemd-oomd", "earlyoom", "nohang", "MemAvail: ", "PSI avg", "due to memory", "Memory Pressure Limit", "Memory pressure for", "Swap Used Limit"},
+	Marks: []string{"mem avail:", "systemd-oomd", "earlyoom", "nohang", "MemAvail: ", "PSI avg", "due to memory", "Memory Pressure Limit", "Memory pressure for", "Swap Used Limit", "low memory! at"},
 	Claim: func(lines []paste.Line) int {
 		if !killerStart(lines[0]) {
 			return 0
@@ -27,17 +27,18 @@ var killers = &attach.Kind{
 }
 
 var (
-	earlyAvail = regexp.MustCompile(`mem avail(?:able)?: *(\d+) of +(\d+) ?MiB(?: \( *([\d.]+) ?%\))?,? *swap free: *(\d+) of +(\d+) ?MiB(?: \( *([\d.]+) ?%\))?`)
-	earlyKill  = regexp.MustCompile(`(?:sending (SIG\w+) to process (\d+)(?: uid \d+)? "([^"]*)".*?(?:badness|oom_score):? (\d+)|Killing process '?([^']*?)'? with signal (\d+), pid: (\d+))(?:.*?VmRSS:? (\d+) ?MiB)?`)
-	earlyRule  = regexp.MustCompile(`(?:sending )?(SIGTERM|SIGKILL) when mem(?: avail)? *<=? *([\d.]+) ?%(?: *(and|or) swap(?: free)? *<=? *([\d.]+) ?%)?`)
-	earlyOther = regexp.MustCompile(`(?i)^(?:earlyoom[: ]|earlyoom v|.*\bearlyoom(?:\[\d+\])?: |(?:user )?mem total: +\d+ ?MiB|(?:swap )?total: .*MiB, min|low memory! at or below|escalating to SIGKILL|process \d*\s*(?:did not exit|exited) |kill failed|Could not .* process|notify_ext|mem avail: *$)`)
+	earlyAvail = pattern.New(`mem avail(?:able)?: *(\d+) of +(\d+) ?MiB(?: \( *([\d.]+) ?%\))?,? *swap free: *(\d+) of +(\d+) ?MiB(?: \( *([\d.]+) ?%\))?`)
+	earlyKill  = pattern.New(`(?:sending (SIG\w+) to process (\d+)(?: uid \d+)? "([^"]*)".*?(?:badness|oom_score):? (\d+)|Killing process '?([^']*?)'? with signal (\d+), pid: (\d+))(?:.*?VmRSS:? (\d+) ?MiB)?`)
+	earlyRule  = pattern.New(`(?:sending )?(SIGTERM|SIGKILL) when mem(?: avail)? *<=? *([\d.]+) ?%(?: *(and|or) swap(?: free)? *<=? *([\d.]+) ?%)?`)
+	earlyLow   = pattern.New(`^low memory! at or below (SIGTERM|SIGKILL) limits: mem +([\d.]+) ?%, swap +([\d.]+) ?%`)
+	earlyOther = pattern.New(`(?i)^(?:earlyoom[: ]|earlyoom v|.*\bearlyoom(?:\[\d+\])?: |(?:user )?mem total: +\d+ ?MiB|(?:swap )?total: .*MiB, min|low memory! at or below|escalating to SIGKILL|process \d*\s*(?:did not exit|exited) |kill failed|Could not .* process|notify_ext|mem avail: *$)`)
 
-	nohangLine  = regexp.MustCompile(`PSI avg:? |PSI avg \(|MemAvail: *\d+ M|_psi_exceeded|psi_\w+_timer|psi_threshold|min_delay_after_sigterm|Thresholds? is not exceeded|Process with highest badness|Found \d+ (?:tasks|processes) with|corrective action|(?:hard|soft|warning)_threshold_\w+|SwapFree \[|MemAvailable \[`)
-	nohangState = regexp.MustCompile(`(?:PSI avg: *([\d.]+) \| )?MemAvail: *(\d+) M, *([\d.]+) % \| SwapFree: *(\d+) M, *([\d.]+) %`)
+	nohangLine  = pattern.New(`PSI avg:? |PSI avg \(|MemAvail: *\d+ M|_psi_exceeded|psi_\w+_timer|psi_threshold|min_delay_after_sigterm|Thresholds? is not exceeded|Process with highest badness|Found \d+ (?:tasks|processes) with|corrective action|(?:hard|soft|warning)_threshold_\w+|SwapFree \[|MemAvailable \[`)
+	nohangState = pattern.New(`(?:PSI avg: *([\d.]+) \| )?MemAvail: *(\d+) M, *([\d.]+) % \| SwapFree: *(\d+) M, *([\d.]+) %`)
 
-	oomdLine  = regexp.MustCompile(`Killed /\S+\.(?:slice|scope|service)|Killed \S+ due to (?:memory|swap)|Considered \d+ cgroups for killing|[Mm]emory pressure for \S+ (?:being|is) |systemd-oomd killed \d+ process|Swap used \(\d+\)|memory used \(\d+\) / total`)
-	oomctlTop = regexp.MustCompile(`^(?:Dry Run: (?:yes|no)|Swap Used Limit: [\d.]+%|Default Memory Pressure (?:Limit|Duration): .*|System Context:|Swap Monitored CGroups:|Memory Pressure Monitored CGroups:)$`)
-	oomdField = regexp.MustCompile(`^(?:Path: /|Memory Pressure Limit: [\d.]+%|Memory Pressure Duration: |Pressure: Avg10: [\d.]+|Current Memory Usage: |Memory (?:Min|Low): |(?:Last )?Pgscan: \d+|Swap Usage: |Memory: Used: |Swap: Used: )`)
+	oomdLine  = pattern.New(`(?:Killed|Marked) /\S+\.(?:slice|scope|service)|Killed \S+ due to (?:memory|swap)|Considered \d+ cgroups for killing|[Mm]emory pressure for \S+ (?:being|is) |systemd-oomd killed \d+ process|Swap used \(\d+\)|memory used \(\d+\) / total`)
+	oomctlTop = pattern.New(`^(?:Dry Run: (?:yes|no)|Swap Used Limit: [\d.]+%|Default Memory Pressure (?:Limit|Duration): .*|System Context:|Swap Monitored CGroups:|Memory Pressure Monitored CGroups:)$`)
+	oomdField = pattern.New(`^(?:Path: /|Memory Pressure Limit: [\d.]+%|Memory Pressure Duration: |Pressure: Avg10: [\d.]+|Current Memory Usage: |Memory (?:Min|Low): |(?:Last )?Pgscan: \d+|Swap Usage: |Memory: Used: |Swap: Used: )`)
 )
 
 // killerStart reports whether a line can be nothing else.
@@ -55,7 +56,7 @@ func killerStart(l paste.Line) bool {
 	if own || killerStarted.MatchString(text) {
 		return true
 	}
-	return strings.Contains(text, "mem avail") && earlyAvail.MatchString(text) || (strings.Contains(text, "badness") || strings.Contains(text, "oom_score ")) && earlyKill.MatchString(text) ||
+	return strings.HasPrefix(text, "low memory!") && earlyLow.MatchString(text) || strings.Contains(text, "mem avail") && earlyAvail.MatchString(text) || (strings.Contains(text, "badness") || strings.Contains(text, "oom_score ")) && earlyKill.MatchString(text) ||
 		strings.Contains(text, "signal") && earlyKill.MatchString(text) || strings.Contains(text, " when mem") && earlyRule.MatchString(text) ||
 		strings.Contains(text, "M, ") && nohangState.MatchString(text) || strings.Contains(text, "PSI avg ") && nohangLine.MatchString(text) ||
 		(strings.Contains(text, "memory") || strings.Contains(text, "cgroups for") || strings.Contains(text, "oomd killed")) && oomdLine.MatchString(text) ||
@@ -63,7 +64,7 @@ func killerStart(l paste.Line) bool {
 }
 
 // killerStarted is what systemd says of their start.
-var killerStarted = regexp.MustCompile(`\bStart(?:ed|ing) (?:Early OOM Daemon|Userspace Out-Of-Memory|nohang|Sophisticated low memory handler)`)
+var killerStarted = pattern.New(`\bStart(?:ed|ing) (?:Early OOM Daemon|Userspace Out-Of-Memory|nohang|Sophisticated low memory handler)`)
 
 // killerText takes the logger's prefix off where it names one of them.
 func killerText(text string) (rest string, own bool) {
@@ -77,6 +78,16 @@ func killerText(text string) (rest string, own bool) {
 	return text, false
 }
 
+// killerLine reports whether one of them wrote a line, or systemd one of what systemd-oomd killed,
+// whatever stamp stands in front.
+func killerLine(l paste.Line) bool {
+	if !strings.Contains(l.Text, "]: ") {
+		return false
+	}
+	_, own := killerText(l.Text)
+	return own || strings.Contains(l.Text, "systemd-oomd killed ")
+}
+
 // killerGoesOn reports whether a line is theirs among their own.
 func killerGoesOn(text string) bool {
 	text = strings.TrimSpace(text)
@@ -84,7 +95,7 @@ func killerGoesOn(text string) bool {
 }
 
 // oomdUnit is what systemd says of a unit that was killed, and what a list of processes in it has.
-var oomdUnit = regexp.MustCompile(`: (?:Consumed .* CPU time|Failed with result 'oom-kill'|A process of this unit has been killed by the OOM killer|Main process exited, code=killed)`)
+var oomdUnit = pattern.New(`: (?:Consumed .* CPU time|Failed with result 'oom-kill'|A process of this unit has been killed by the OOM killer|Main process exited, code=killed)`)
 
 // killerFigures is what any of them says.
 type killerFigures struct {

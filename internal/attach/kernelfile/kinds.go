@@ -7,10 +7,10 @@ func Kinds() []*attach.Kind {
 	return []*attach.Kind{
 		vmstat, buddyinfo, meminfo, pressure,
 		namedFiles, cpuStat, cpuAcct, cpuMax, memoryStat, memoryEvents, sysctl, choice,
-		smaps, procMaps, numaMaps, procStack, wchan, klog, killers,
-		status, procPIDStat, procSched, limits, procIO, procCgroup, mounts,
+		smaps, procMaps, numaMaps, procStack, wchan, klog, klogQuote, killers,
+		groupIO, status, procPIDStat, procSched, limits, procIO, procCgroup, mounts,
 		procStat, loadavg, interrupts, softnet, slabinfo, zoneinfo, pagetypeinfo, nodeStat,
-		diskstats, netDev, netSNMP, netTCP, sockStat, swaps, cgroupControllers, fileLocks, schedDebug,
+		diskstats, netDev, netSNMP, netTCP, sockStat, conntrackKind, swaps, cgroupControllers, fileLocks, schedDebug,
 		uname, openFiles, osRelease, cmdline, lscpu, cpuinfo, numactl, uptime,
 	}
 }

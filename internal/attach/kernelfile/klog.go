@@ -2,12 +2,12 @@ package kernelfile
 
 import (
 	"cmp"
-	"regexp"
 	"strings"
 	"unicode"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // klog is what the kernel logs, as dmesg and journals show it. With the kernel's own stamp in front
@@ -15,24 +15,54 @@ import (
 var klog = &attach.Kind{
 	Name: "kernel log", Scattered: true, Yields: []string{"/proc/PID/stack"},
 	Marks: []string{"blocked for more than", "likely owned by", "soft lockup", "ard LOCKUP", "detected stall", "self-detected", "detected expedited",
-		"ut of memory: Kill", "oom-killer", "page allocation stall", "page allocation failure", "table full", "SYN flooding", "unstable",
+		"ut of memory: Kill", "oom-killer", "Message from syslogd@", "page allocation stall", "page allocation failure", "table full", "SYN flooding", "unstable",
 		"Emask ", "I/O error", "clock throttled", "clock is throttled", "took too long", "hogged CPU", "NETDEV WATCHDOG", "RT throttling",
 		"table overflow", "segfault at", "kernel BUG", "ernel panic", "Show Blocked State", "timing out command",
 		"not responding", "orphaned sockets", "consider tuning tcp_mem", "force closing socket", "time wait bucket", "Memory cgroup stats", "Tasks state (memory", "Mem-Info:", "hrtimer: interrupt",
-		"QID ", "Device not ready", "controller is down", "not ready; aborting", "task abort", "Timeout waiting for"},
+		"QID ", "Device not ready", "controller is down", "not ready; aborting", "task abort", "Timeout waiting for",
+		"attempting ", "bort command issued", "uas_eh_", "reset request", "SError: {", "xfs_do_force_shutdown", "Remounting filesystem", "forced readonly", "uncorrectable I/O failure",
+		"ping timeout of", "detected conn error", "recovery timed out", "blocked FC remote", "PingAck did not", "memory allocation deadlock", "EDAC ", "[Hardware Error]", "CMCI storm", "PCIe Bus Error", "Correct",
+		"TX timeout", "Unit Hang", "wasn't completed on time", "tx timeout", "Link is Down", "backlog limit exceeded", "fork rejected by pids", "file-max limit", "workqueue lockup", "EXT4-fs ", "BTRFS", "XFS ("},
 	Claim: func(lines []paste.Line) int {
+		if broadcast.MatchString(lines[0].Text) && len(lines) > 1 && strings.HasPrefix(strings.TrimSpace(lines[1].Text), "kernel:") {
+			return 2
+		}
 		text, stamped := kernelText(lines[0])
+		if killerLine(lines[0]) || stamped && !ofKernel(lines) {
+			return 0
+		}
 		if !stamped && (eventOf(text) == nil || prose(lines[0])) && !blockHead(text) && !startsDump(text) && !(lines[0].Raw != "" && goesOn(text)) {
 			return 0
 		}
 		n := 1
-		for n < len(lines) && lines[n].Command == "" && goesOnAt(lines, n) {
+		for n < len(lines) && lines[n].Command == "" && !killerLine(lines[n]) && goesOnAt(lines, n) {
 			n++
 		}
 		return n
 	},
 	Read: readKlog,
 }
+
+// program is how a journal that shows the kernel's stamps names the program that wrote a line. The
+// kernel's own log has such lines of systemd, too.
+var program = pattern.New(`^(?:[\w.-]+ )?[\w.@:/-]+\[\d{1,7}\]: `)
+
+// ofKernel reports whether one of the stamped lines above the first other line is the kernel's own.
+func ofKernel(lines []paste.Line) bool {
+	for _, l := range lines[:min(200, len(lines))] {
+		text, stamped := kernelText(l)
+		if !stamped || killerLine(l) {
+			return false
+		}
+		if !strings.Contains(text, "]: ") || !program.MatchString(text) || eventOf(text) != nil {
+			return true
+		}
+	}
+	return len(lines) > 200
+}
+
+// broadcast is how syslogd heads what it writes to every terminal; the message stands below it.
+var broadcast = pattern.New(`^Message from syslogd@\S+ at .*\.\.\.$`)
 
 // prose reports whether a line without a stamp is somebody's own sentence that quotes the kernel:
 // what the kernel says is ASCII, and has no marks of a text's form.
@@ -100,14 +130,14 @@ func startsDump(text string) bool {
 	return text == "Mem-Info:" || strings.HasPrefix(text, "Mem-info:") || strings.HasPrefix(text, "Memory cgroup stats for /") || strings.HasPrefix(text, "Tasks state (memory values in pages)")
 }
 
-var stamps = []*regexp.Regexp{
-	regexp.MustCompile(`^(?:<\d+>)?\[ {0,8}\d{1,9}\.\d{0,6}(?:@\d+)?\](?:\[ *[TC]\d+\])?(?: |$)`),
-	regexp.MustCompile(`^\[(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}\](?: |$)`),
-	regexp.MustCompile(`^\d{1,9}\.\d{6}\] `), // its start was cut off
+var stamps = []*pattern.Regexp{
+	pattern.New(`^(?:<\d+>)?\[ {0,8}\d{1,9}\.\d{0,6}(?:@\d+)?\](?:\[ *[TC]\d+\])?(?: |$)`),
+	pattern.New(`^\[(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}\](?: |$)`),
+	pattern.New(`^\d{1,9}\.\d{6}\] `), // its start was cut off
 }
 
 // relayed is the stamp with its level, as a serial console or a hypervisor's log passes it on.
-var relayed = regexp.MustCompile(`<\d{1,2}>\[ {0,8}\d{1,9}\.\d{6}\]`)
+var relayed = pattern.New(`<\d{1,2}>\[ {0,8}\d{1,9}\.\d{6}\]`)
 
 // klogText takes the kernel's stamp off a line, and reports whether there was one.
 func klogText(text string) (rest string, stamped bool) {
@@ -143,12 +173,12 @@ func kernelText(l paste.Line) (rest string, own bool) {
 }
 
 // frame is a function on a stack; a mark says that it may be left over from an earlier call.
-var frameLine = regexp.MustCompile(`^\s*(?:\[<[0-9a-fA-Fx]+>\] )?(?:\([\w. \[\]]+\) from (?:\[<[0-9a-f]+>\] )?\(?)?(\? )?([A-Za-z_][\w.]*)\+0x([0-9a-f]+)/0x([0-9a-f]+)(?: \[[\w ]*\]?)?\)?\s*$`)
+var frameLine = pattern.New(`^\s*(?:\[<[0-9a-fA-Fx]+>\] )?(?:\([\w. \[\]]+\) from (?:\[<[0-9a-f]+>\] )?\(?)?(\? )?([A-Za-z_][\w.]*)\+0x([0-9a-f]+)/0x([0-9a-f]+)(?: \[[\w ]*\]?)?\)?\s*$`)
 
 // taskLine and oldTaskLine start the dump of one task, which also shows its state.
 var (
-	taskLine    = regexp.MustCompile(`^\s*task:(\S.*?)\s+state:([A-Z])\s.*?pid: *(\d+)`)
-	oldTaskLine = regexp.MustCompile(`^(\S.{0,15}?)\s+([DRSTZ])(?:\s+[0-9a-f]{4,16}|\s+\([\w ]+\)|\s+running task)?\s+\d+\s+(\d+)\s+\d+ +(?:0x[0-9a-f]+|[0-9a-f]{8})?$`)
+	taskLine    = pattern.New(`^\s*task:(\S.*?)\s+state:([A-Z])\s.*?pid: *(\d+)`)
+	oldTaskLine = pattern.New(`^(\S.{0,15}?)\s+([DRSTZ])(?:\s+[0-9a-f]{4,16}|\s+\([\w ]+\)|\s+running task)?\s+\d+\s+(\d+)\s+\d+ +(?:0x[0-9a-f]+|[0-9a-f]{8})?$`)
 )
 
 // blockHead reports whether a line starts a dump of a task.
@@ -160,7 +190,7 @@ var belongsTo = []string{"Call Trace:", "Call trace:", "RIP: ", "RSP: ", "RAX: "
 	"Tainted: ", "Not tainted ", "Hardware name: ", "CPU: ", "Workqueue: ", "Modules linked in", "Mem-Info:", "Node ", "lowmem_reserve", "active_anon:", "active_file:", "unevictable:", "slab_reclaimable:", "slab_unreclaimable:", "pagetables:", "writeback:",
 	"Swap cache stats", "Free swap", "Total swap", "pagecache pages", "pages RAM", "pages HighMem", "pages reserved", "pages hwpoisoned", "pages in swap cache", "total pagecache pages", "swapper", "Tasks state", "[  pid  ]", "[ pid ]",
 	"oom_score_adj", "Memory cgroup stats", "memory: usage", "memory+swap: usage", "kmem: usage", "swap: usage", "Memory limit reached", "oom_reaper: ", "\"echo 0 >", "Sending NMI", "NMI backtrace", "irq event stamp",
-	"anon ", "rss:", "Showing all locks", "Comm: ", "Pid: ", "warn_alloc", "task                        PC stack", "hi:", "per-cpu:", "DMA: ", "Normal: ", "cache:", "likely owned by", "jiffies", "lr : ", "pc : ", "sp : ", "pstate: ", "x29: ", "---[", "callbacks suppressed", "free_cma", "free_pcp", "kernel_misc_reclaimable:", "zspages:", "present:", "managed:", "clocksource", "softreset", "SATA link", "isolated_file:", "HighMem: ", "DMA32: ",
+	"anon ", "rss:", "Showing all locks", "Comm: ", "Pid: ", "warn_alloc", "task                        PC stack", "hi:", "per-cpu:", "DMA: ", "Normal: ", "cache:", "likely owned by", "jiffies", "lr : ", "pc : ", "sp : ", "pstate: ", "x29: ", "---[", "callbacks suppress", "free_cma", "free_pcp", "kernel_misc_reclaimable:", "zspages:", "present:", "managed:", "clocksource", "softreset", "SATA link", "task abort: ", "device reset: ", "target reset: ", "host reset: ", "CDB: ", "SError: {", "failed command: ", "EH complete", "mcelog[", "mcelog: ", "This is not a software error", "THERMAL EVENT", "trip temperature", "temperature/speed normal", "[Hardware Error]", "isolated_file:", "HighMem: ", "DMA32: ",
 	"Killed process ", "oom-kill:constraint", "Task in /", "hierarchical_memory_limit", "total_rss", "DMA free:", "DMA32 free:", "Normal free:", "HighMem free:"}
 
 // belongs reports whether a line without a stamp goes on with an event.
@@ -179,7 +209,7 @@ func belongs(text string) bool {
 // goesOn reports whether a line of a log, which lines of others may part from its event, can be
 // nothing else than the kernel's.
 func goesOn(text string) bool {
-	for _, b := range []string{"Call Trace:", "Call trace:", "\"echo 0 >", "      Not tainted ", "      Tainted: ", "RIP: 00", "<TASK>", "</TASK>", "callbacks suppressed"} {
+	for _, b := range []string{"Call Trace:", "Call trace:", "\"echo 0 >", "      Not tainted ", "      Tainted: ", "RIP: 00", "<TASK>", "</TASK>", "callbacks suppress"} {
 		if strings.Contains(text, b) {
 			return true
 		}

@@ -3,11 +3,11 @@ package kernelfile
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // machine is what a log says of the computer: a hypervisor can only take CPUs of a virtual one.
@@ -18,7 +18,7 @@ var (
 	boardNames   = []string{"(dt)", "dell", "hp ", "hpe ", "hewlett", "supermicro", "lenovo", "asus", "gigabyte", "asrock", "intel corporation", "fujitsu", "cisco", "raspberry", "micro-star"}
 )
 
-var oldVirtual = regexp.MustCompile(`\b(?:VMware|KVM|QEMU|Xen|Bochs|VirtualBox|Virtual (?:Platform|Machine))\b`)
+var oldVirtual = pattern.New(`\b(?:VMware|KVM|QEMU|Xen|Bochs|VirtualBox|Virtual (?:Platform|Machine))\b`)
 
 // read notes the name that firmware gives a machine, and what the kernel says at boot. A maker that
 // is not listed may be a cloud.
@@ -52,13 +52,13 @@ type rcuReport struct {
 }
 
 var (
-	rcuOnCPU   = regexp.MustCompile(`stall on CPU (\d+)`)
-	rcuSet     = regexp.MustCompile(`(?:CPUs/tasks:|on CPU) ?\{ ?([^}]*)\}`)
-	rcuRow     = regexp.MustCompile(`^(?:rcu:\s+)?(\d{1,4})-[^ ]{1,6}: \(`)
-	rcuTasks   = regexp.MustCompile(`^(?:rcu:\s+)?Tasks blocked on level-\d+ rcu_node .*?:((?: P\d+\S*)+)`)
-	rcuJiffies = regexp.MustCompile(`\bt=(\d{1,12}) jiffies|\} (\d{1,12}) jiffies s:`)
-	rcuIdle    = regexp.MustCompile(`backtrace for cpu (\d+) skipped: idling at`)
-	rcuItem    = regexp.MustCompile(`[P\d]\d*`)
+	rcuOnCPU   = pattern.New(`stall on CPU (\d+)`)
+	rcuSet     = pattern.New(`(?:CPUs/tasks:|on CPU) ?\{ ?([^}]*)\}`)
+	rcuRow     = pattern.New(`^(?:rcu:\s+)?(\d{1,4})-[^ ]{1,6}: \(`)
+	rcuTasks   = pattern.New(`^(?:rcu:\s+)?Tasks blocked on level-\d+ rcu_node .*?:((?: P\d+\S*)+)`)
+	rcuJiffies = pattern.New(`\bt=(\d{1,12}) jiffies|\} (\d{1,12}) jiffies s:`)
+	rcuIdle    = pattern.New(`backtrace for cpu (\d+) skipped: idling at`)
+	rcuItem    = pattern.New(`[P\d]\d*`)
 )
 
 func (r *rcuReport) read(text string) {

@@ -3,24 +3,59 @@ package kernelfile
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
-// memSums is the first lines of a Mem-Info dump: sums over the host, in pages.
-type memSums struct{ free, anon, file, slab, writeback float64 }
+// memSums is the first and the last lines of a Mem-Info dump: sums over the host, in pages; of swap
+// in bytes.
+type memSums struct {
+	free, anon, file, slab, writeback float64
+	cache, ram, swapFree, swap        float64
+	head                              bool // its first line is there
+}
 
 var (
-	sumFree = regexp.MustCompile(`\bfree:(\d+) (?:slab_reclaimable|free_pcp|slab:)`)
-	sumItem = regexp.MustCompile(`\b((?:in)?active_(?:anon|file)|slab_(?:un)?reclaimable|writeback):(\d+)(?: |$)`)
+	sumFree = pattern.New(`\bfree:(\d+) (?:slab_reclaimable|free_pcp|slab:)`)
+	sumItem = pattern.New(`\b((?:in)?active_(?:anon|file)|slab_(?:un)?reclaimable|writeback):(\d+)(?: |$)`)
 )
 
+// dumpTail is what ends such a dump.
+var dumpTail = pattern.New(`^(?:(\d+) (?:total )?pagecache pages|(\d+) pages (?:of )?RAM|Free swap\s*[=:] *(\d+)kB|Total swap\s*[=:] *(\d+)kB)$`)
+
+func (m *memSums) readTail(text string) {
+	f := dumpTail.FindStringSubmatch(text)
+	if f == nil {
+		return
+	}
+	for i, to := range []*float64{&m.cache, &m.ram, &m.swapFree, &m.swap} {
+		if v := float(f[i+1]); f[i+1] != "" {
+			*to = v * map[bool]float64{true: 1024, false: 1}[i >= 2]
+		}
+	}
+}
+
+// tail says how large the host is, and what of it is page cache and swap.
+func (m memSums) tail() (figures []string) {
+	if m.ram > 0 && m.cache > 0 {
+		figures = append(figures, fmt.Sprintf("%s of %s RAM is page cache", mem(m.cache*pageSize), mem(m.ram*pageSize)))
+	}
+	if m.swap > 0 {
+		figures = append(figures, fmt.Sprintf("%s of %s swap is free", mem(m.swapFree), mem(m.swap)))
+	}
+	return figures
+}
+
 func (m *memSums) read(text string) {
+	if strings.HasPrefix(text, "Mem-Info:") || strings.HasPrefix(text, "Mem-info:") {
+		*m = memSums{head: true} // of several dumps the last
+	}
+	m.readTail(text)
 	if strings.Contains(text, "kB ") || !strings.Contains(text, "free:") && !strings.Contains(text, "active_") && !strings.Contains(text, "slab_") && !strings.Contains(text, "writeback:") {
 		return // the line of a zone or of a node
 	}
@@ -48,12 +83,52 @@ func (m memSums) usedUp() bool {
 	return m.anon > 0 && m.free < 0.02*all && m.file < 0.03*all
 }
 
+// cached reports whether page cache is most of memory: then processes do not hold it.
+func (m memSums) cached() bool {
+	return m.free > 0 && m.file > 0.5*(m.free+m.anon+m.file+m.slab)
+}
+
 func (m memSums) figure() string {
 	text := fmt.Sprintf("%s free, %s anonymous, %s page cache, %s in slabs", mem(m.free*pageSize), mem(m.anon*pageSize), mem(m.file*pageSize), mem(m.slab*pageSize))
 	if m.writeback > 0 {
 		text += ", " + mem(m.writeback*pageSize) + " being written back"
 	}
 	return text
+}
+
+// Bits of an allocation's mode by which it may wait. Names stand beside the mode since Linux 4.6;
+// before 4.4 one bit meant both reclaim by the caller and a wake-up of kswapd.
+const (
+	gfpWait    = 0x10      // before 4.4
+	gfpDirect  = 0x400000  // 4.4 and 4.5
+	gfpKswapd  = 0x2000000 // likewise: no older kernel has a bit there
+	gfpSleeper = "GFP_KERNEL GFP_KERNEL_ACCOUNT GFP_USER GFP_HIGHUSER GFP_HIGHUSER_MOVABLE GFP_TEMPORARY GFP_NOFS GFP_NOIO GFP_TRANSHUGE __GFP_WAIT __GFP_DIRECT_RECLAIM __GFP_RECLAIM"
+)
+
+// maySleep reports whether the mode of an allocation lets it free memory and wait: any other fails
+// at once. A mode that cannot be read may.
+func maySleep(mode string) bool {
+	hex, names, named := strings.Cut(mode, "(")
+	if named {
+		list, _, whole := strings.Cut(names, ")")
+		for name := range strings.SplitSeq(list, "|") {
+			switch {
+			case slices.Contains(strings.Fields(gfpSleeper), name):
+				return true
+			case name == "GFP_ATOMIC" || name == "GFP_NOWAIT" || name == "GFP_TRANSHUGE_LIGHT":
+				return false
+			}
+		}
+		return !whole
+	}
+	bits, err := strconv.ParseUint(strings.TrimPrefix(strings.TrimRight(hex, ",."), "0x"), 16, 64)
+	switch {
+	case err != nil:
+		return true
+	case bits&gfpKswapd != 0:
+		return bits&gfpDirect != 0
+	}
+	return bits&(gfpWait|gfpDirect) != 0
 }
 
 // inInterrupt knows functions that only an interrupt's stack has: then the task that ran has
@@ -105,8 +180,10 @@ func (r *report) readAllocations(out *attach.Reading) {
 	if r.sums.anon > 0 {
 		figures = append(figures, r.sums.figure())
 	}
+	free := r.sums.free * pageSize
 	if len(r.zones) > 0 {
-		var free, fits float64
+		fits := 0.0
+		free = 0
 		for _, z := range r.zones {
 			free += z.free(0)
 			fits += z.free(order)
@@ -118,10 +195,10 @@ func (r *report) readAllocations(out *attach.Reading) {
 		means = "The kernel found not even one page: that is lack of free memory at that moment, and no fragmentation."
 	}
 	sign := attach.Sign{Cause: "direct-reclaim", Grade: attach.Candidate, Proof: figures}
-	if r.atomic {
-		means = "An allocation that may not wait found nothing: the caller, as a rule a network driver, drops a packet or tries again. Nobody waited here for memory."
+	if !r.sleeps {
+		means = "An allocation that may not wait found nothing: the caller does without, as a driver that drops a packet, or fails. Nobody waited here for memory."
 		if order == 0 {
-			means += " At order 0 it is no fragmentation: the reserve for such allocations (vm.min_free_kbytes) was used up."
+			means += " At order 0 it is no fragmentation: " + lacked(free, len(r.below) > 0)
 		}
 		sign.Grade = attach.Risk
 	}
@@ -129,6 +206,19 @@ func (r *report) readAllocations(out *attach.Reading) {
 	say(out, attach.CannotTell, means, figures...)
 	out.Not = cmp.Or(out.Not, "how often threads free or compact memory themselves: /proc/vmstat read twice tells")
 	out.Next = append(out.Next, nextStalls)
+}
+
+// beyondReserve is more than the kernel keeps in reserve of itself, in bytes: so much free memory
+// was not used up.
+const beyondReserve = 64 << 20
+
+// lacked says what an allocation of one page lacked that may not wait. The zones that are below
+// their watermark tell; free memory elsewhere was none of it.
+func lacked(free float64, below bool) string {
+	if free < beyondReserve || below {
+		return "the reserve for such allocations (vm.min_free_kbytes) was used up."
+	}
+	return fmt.Sprintf("%s were free, which it could not have (another zone's, or kept for other uses as CMA is), or which were freed meanwhile: the lines do not say which.", mem(free))
 }
 
 // readMemInfo reads a dump of memory that no failed allocation or kill explains.
@@ -149,13 +239,18 @@ func (r *report) readMemInfo(out *attach.Reading) {
 		out.Next = append(out.Next, nextStalls)
 	case len(r.zones) > 0:
 		z := judgeZones(r.zones)
+		z.Figures = append(r.sums.tail(), z.Figures...)
+		head := "Mem-Info: "
+		if !r.sums.head {
+			head = "The end of a report of memory, whose head says what it is of: "
+		}
 		out.Signs = append(out.Signs, z.Signs...)
 		out.Facts = append(out.Facts, z.Facts...)
 		if len(r.below) == 0 {
-			say(out, z.State, "Mem-Info: "+z.Means, z.Figures...)
+			say(out, z.State, head+z.Means, z.Figures...)
 			return
 		}
-		say(out, attach.CannotTell, "Mem-Info: "+belowMeans, append(r.below, z.Figures...)...)
+		say(out, attach.CannotTell, head+belowMeans, append(r.below, z.Figures...)...)
 		out.Signs = append(out.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Candidate, Proof: r.below})
 		out.Next = append(out.Next, nextStalls)
 	case r.sums.anon > 0:

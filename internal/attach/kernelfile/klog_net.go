@@ -2,27 +2,53 @@ package kernelfile
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
-// silence is when a file server did not answer, by the stamps of the messages.
-type silence struct {
-	name        string
+// stretch is when messages came, by their stamps.
+type stretch struct {
 	first, last float64 // s
-	back        float64 // 0: no message that it answers again
 	timed       bool
 }
 
+func (s *stretch) add(at float64) {
+	if !s.timed {
+		s.first, s.last, s.timed = at, at, true
+	}
+	// People show dated messages in any order, without a year before 0; uptimes start anew.
+	switch date := at > 1e9 || at < 0; {
+	case date && at < s.first:
+		s.first = at
+	case !date || at > s.last:
+		s.last = at
+	}
+}
+
+// over writes how long it was; "" for messages that came together.
+func (s stretch) over() string {
+	if s.last-s.first < 1 {
+		return ""
+	}
+	return " over " + dur((s.last-s.first)*1e9)
+}
+
+// silence is when a file server did not answer, by the stamps of the messages.
+type silence struct {
+	name string
+	stretch
+	back float64 // 0: no message that it answers again
+}
+
 var (
-	suppressedLine = regexp.MustCompile(`(\d{1,9}) callbacks suppressed`)
-	serverBack     = regexp.MustCompile(`^(?:nfs4?|lockd|rpc\w*|NFS\w*)\S*:? server (\S+?),? OK\b`)
-	kernelStamp    = regexp.MustCompile(`\[ {0,8}(\d{1,9}\.\d{1,6})\]`)
-	dateStamp      = regexp.MustCompile(`\[((?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})\]`)
+	suppressedLine = pattern.New(`(\d{1,9}) callbacks suppress`)
+	serverBack     = pattern.New(`^(?:nfs4?|lockd|rpc\w*|NFS\w*)\S*:? server (\S+?),? OK\b`)
+	kernelStamp    = pattern.New(`\[ {0,8}(\d{1,9}\.\d{1,6})\]`)
+	dateStamp      = pattern.New(`\[((?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})\]`)
 )
 
 // stampOf is when a line was logged, in s of any clock.
@@ -42,28 +68,27 @@ func stampOf(l paste.Line) (s float64, ok bool) {
 	return 0, false
 }
 
-// when notes the time of a server's silence, and how long a machine had run that stalled.
+// when notes the time of a server's silence and of a disk's, and how long a machine had run that
+// stalled.
 func (r *report) when(e *event, l paste.Line, text string) {
 	if e.name == rcuStall || e.name == rcuStarved {
 		if at, ok := stampOf(l); ok {
 			r.rcu.up = max(r.rcu.up, at)
 		}
 	}
-	if e.name != fileServer {
-		return
-	}
-	s := &r.silent
-	if m := e.line.FindStringSubmatch(text); s.name == "" {
-		s.name = m[2]
-	}
 	at, ok := stampOf(l)
-	if !ok {
-		return
+	switch e.name {
+	case fileServer:
+		if m := e.line.FindStringSubmatch(text); r.silent.name == "" {
+			r.silent.name = m[2]
+		}
+		if ok {
+			r.silent.add(at)
+			r.silent.back = 0
+		}
+	case diskTimeout, diskError, diskGone, diskFailed, diskPolled, portReset, portFrozen, diskAborted, diskReset, diskLink, fsDown:
+		r.diskEvent(e, text, at, ok)
 	}
-	if !s.timed {
-		s.first, s.timed = at, true
-	}
-	s.last, s.back = at, 0
 }
 
 // answered notes that a file server answers again.
@@ -81,10 +106,8 @@ func (s silence) figure(n int) string {
 	switch {
 	case s.timed && s.back >= s.first && s.back > 0:
 		text += fmt.Sprintf(", and it answered again %s after the first", dur((s.back-s.first)*1e9))
-	case s.timed && s.last > s.first:
-		text += fmt.Sprintf(" over %s; that it answers again is not in the paste", dur((s.last-s.first)*1e9))
 	default:
-		text += "; that it answers again is not in the paste"
+		text += s.over() + "; that it answers again is not in the paste"
 	}
 	return text
 }
@@ -97,23 +120,28 @@ func (r *report) readOutside(out *attach.Reading) {
 	}{
 		{fileServer, "the file server", "A file server did not answer for seconds: whoever touched its files stood still."},
 		{conntrack, "the host's table of connections (nf_conntrack)", "The table of connections is full, and packets are dropped: connections time out that no process has seen. A larger net.netfilter.nf_conntrack_max, or shorter timeouts, give room."},
-		{tcpMemory, "the host's limits of TCP: orphaned sockets (tcp_max_orphans) or its memory (tcp_mem)", "TCP reached a limit of its own, and closes connections: that is net.ipv4.tcp_max_orphans or tcp_mem, and not the host's memory."},
+		{tcpMemory, "the host's limits of TCP, or who fills them: orphaned sockets (tcp_max_orphans) or its memory (tcp_mem)", "TCP reached a limit of its own, and closes connections: that is net.ipv4.tcp_max_orphans or tcp_mem, and not the host's memory. Who leaves so many sockets there is not in it: a program that does not close them, or peers that do not answer."},
 		{timeWait, "the host's table of TIME-WAIT sockets (tcp_max_tw_buckets)", "More connections are in TIME-WAIT than the host keeps: the rest is closed at once, and nobody waits for that."},
 		{synFlood, "the accept queue of a port", "More connection requests came than a port's queue holds: the program accepts too slowly, its backlog is small, or it is an attack."},
-		{netTimeout, "a network device and its driver", "A network device did not send for seconds."},
+		{netTimeout, "a network device and its driver", "A network device did not send for seconds, until its driver reset it: a fault of the device, its driver or its bus, as a rule, and not of the network behind it."},
+		{netReset, "a network device and its driver", "A network device was reset by its driver: nothing went over it meanwhile."},
+		{netDown, "a network link (cable, switch or device)", "A network link was lost: nothing went over it until it was up again."},
 		{neighbours, "the host's table of neighbours (ARP)", "The table of neighbours overflows, and packets to new hosts are dropped."},
-		{thermal, "the speed of the CPUs: heat", "CPUs run slower than they could, because they are too hot: all work takes longer."},
+		{thermal, "the speed of the CPUs: heat", "CPUs run slower than they could, because they are too hot: all work takes longer while it lasts."},
 	} {
 		n := r.counts[o.name]
-		if n == 0 {
+		if n == 0 || o.name == netReset && r.counts[netTimeout] > 0 {
 			continue
 		}
 		figure := countOf(o.name, n)
-		if m := r.first[o.name]; o.name == thermal && m[1] != "" {
-			figure += ", " + printed(m[1]) + " events in all at the first"
+		if o.name == thermal {
+			figure += r.heat.figure()
 		}
 		if o.name == synFlood {
 			figure += ", " + r.tallied(synFlood, "port ")
+		}
+		if o.name == netTimeout {
+			figure += r.nics.figure()
 		}
 		if r.suppressed > 0 {
 			figure += fmt.Sprintf("; %s more of the log were not printed", number(r.suppressed))
@@ -153,7 +181,7 @@ func (r *report) clockLine(text string) {
 	}
 }
 
-var clockSwitch = regexp.MustCompile(`^(?:clocksource: )?Switch(?:ed|ing) to (?:clocksource (\S+)|(\S+) clocksource)`)
+var clockSwitch = pattern.New(`^(?:clocksource: )?Switch(?:ed|ing) to (?:clocksource (\S+)|(\S+) clocksource)`)
 
 // readClock: without the TSC, reading the time is a system call, as a rule.
 func (r *report) readClock(out *attach.Reading) {
@@ -212,7 +240,7 @@ func (r *report) readNotes(out *attach.Reading) {
 }
 
 // complaint is how messages speak of a fault, whatever the driver.
-var complaint = regexp.MustCompile(`(?i)\b(?:not respond\w*|timed[ -]?out|time-?out|out of memory|dropp(?:ed|ing)|overflow\w*|stuck|deadlock\w*|lost connection|link (?:is )?(?:lost|not ready)|i/o error|read-only|corrupt\w*|exhausted|limit exceeded|too many|hang|hung|starv\w*|reset(?:ting)? (?:adapter|controller|device)|failed to)\b`)
+var complaint = pattern.New(`(?i)\b(?:not respond\w*|timed[ -]?out|time-?out|out of memory|dropp(?:ed|ing)|overflow\w*|stuck|deadlock\w*|lost connection|link (?:is )?(?:lost|not ready)|i/o error|read-only|corrupt\w*|exhausted|limit exceeded|too many|hang|hung|starv\w*|reset(?:ting)? (?:adapter|controller|device)|failed to)\b`)
 
 // complain notes a line that speaks of a fault and is in no table: then a log is not healthy.
 func (r *report) complain(text string) {

@@ -3,12 +3,12 @@ package kernelfile
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // oomReport is what the kernel prints before it kills a process for lack of memory.
@@ -19,10 +19,15 @@ type oomReport struct {
 	usage   float64 // of the group, bytes
 	limit   float64
 	rss     float64 // of the group, bytes
+	swapped float64 // of it, too
 	biggest oomTask
 	tasks   int
 	columns []string // of the table of tasks
 }
+
+// smallVictim is less than a kill frees where processes hold the memory: the kernel takes the
+// largest.
+const smallVictim = 32 << 20
 
 type oomTask struct {
 	name, pid string
@@ -30,11 +35,12 @@ type oomTask struct {
 }
 
 var (
-	oomUsage   = regexp.MustCompile(`^memory: usage (\d+)kB, limit (\d+)kB`)
-	oomLimited = regexp.MustCompile(`^Task in (\S+) killed as a result of limit of (\S+)`)
-	oomStats   = regexp.MustCompile(`^Memory cgroup stats for (/[^\s:]*):?(?:.*?\brss:(\d+)KB)?`)
-	oomBlame   = regexp.MustCompile(`^oom-kill:constraint=(\w+)(?:.*?oom_memcg=([^,\s]+))?(?:.*?,task=([^,]+),pid=(\d+))?`)
-	oomRow     = regexp.MustCompile(`^\[ *(\d+)\] +((?:-?\d+ +){5,11})(\S.*)$`)
+	oomUsage   = pattern.New(`^memory: usage (\d+)kB, limit (\d+)kB`)
+	oomLimited = pattern.New(`^Task in (\S+) killed as a result of limit of (\S+)`)
+	oomStats   = pattern.New(`^Memory cgroup stats for (/[^\s:]*):?(?:.*?\brss:(\d+)KB)?(?:.*?\bswap:(\d+)KB)?`)
+	oomSwap    = pattern.New(`^swap: usage (\d+)kB`)
+	oomBlame   = pattern.New(`^oom-kill:constraint=(\w+)(?:.*?oom_memcg=([^,\s]+))?(?:.*?,task=([^,]+),pid=(\d+))?`)
+	oomRow     = pattern.New(`^\[ *(\d+)\] +((?:-?\d+ +){5,11})(\S.*)$`)
 )
 
 // read takes what a line says of the kill.
@@ -58,6 +64,13 @@ func (o *oomReport) read(text string) {
 			if kb, err := strconv.ParseFloat(m[2], 64); err == nil {
 				o.rss = kb * 1024
 			}
+			if m[3] != "" {
+				o.swapped = float(m[3]) * 1024
+			}
+		}
+	case strings.HasPrefix(text, "swap: usage"):
+		if m := oomSwap.FindStringSubmatch(text); m != nil {
+			o.swapped = float(m[1]) * 1024
 		}
 	case strings.HasPrefix(text, "oom-kill:"):
 		if m := oomBlame.FindStringSubmatch(text); m != nil {
@@ -100,6 +113,9 @@ func (o *oomReport) figures() (out []string) {
 	} else if o.rss > 0 {
 		out = append(out, "the group's processes had "+mem(o.rss)+" resident")
 	}
+	if resident := max(o.rss, o.usage); o.swaps() {
+		out = append(out, fmt.Sprintf("%s of the group's memory was in swap, beside %s that was not", mem(o.swapped), mem(resident)))
+	}
 	if o.biggest.pages > 0 {
 		out = append(out, fmt.Sprintf("the largest of %s: %s (pid %s), %s resident", plural(o.tasks, "task listed", "tasks listed"), printed(o.biggest.name), o.biggest.pid, mem(o.biggest.pages*pageSize)))
 	}
@@ -107,6 +123,12 @@ func (o *oomReport) figures() (out []string) {
 		out = append(out, "cgroup "+printed(tail(o.cgroup)))
 	}
 	return out
+}
+
+// swaps reports whether a good part of the group's memory was in swap when it was killed.
+func (o *oomReport) swaps() bool {
+	resident := max(o.rss, o.usage)
+	return o.group && resident > 0 && o.swapped >= 0.2*resident
 }
 
 // tail keeps the end of a long path, which names what is in it.
@@ -130,7 +152,11 @@ func (r *report) readOOM(out *attach.Reading) {
 	}
 	var figures []string
 	if len(r.killed) > 0 {
-		figures = append(figures, "killed: "+strings.Join(r.killed[:min(3, len(r.killed))], "; "))
+		figure := "killed: " + strings.Join(r.killed[:min(3, len(r.killed))], "; ")
+		if len(r.killed) > 3 {
+			figure += fmt.Sprintf("; and %d more", len(r.killed)-3)
+		}
+		figures = append(figures, figure)
 	}
 	figures = append(figures, r.oom.figures()...)
 	killed := "and a process in it was killed: an end and a restart, and by itself no cause of latency."
@@ -140,6 +166,16 @@ func (r *report) readOOM(out *attach.Reading) {
 	switch {
 	case group > 0 && host == 0:
 		say(out, attach.CannotTell, "A cgroup reached its memory limit, "+killed, figures...)
+		if r.oom.swaps() {
+			out.Means += " Before that its threads freed memory themselves, by swap: that is a wait, and so is each page that comes back."
+			out.Signs = append(out.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Candidate, Proof: []string{fmt.Sprintf("%s of a group at its limit were in swap", mem(r.oom.swapped))}})
+		}
+	case host > 0 && r.sums.cached():
+		say(out, attach.CannotTell, "The host ran out of memory, but most of it was page cache, which the kernel could not free: no process held it. Pages that cannot be written back (a disk or file system that does not get on), or a fault of the kernel, look like that.",
+			append(figures, append([]string{r.sums.figure()}, r.sums.tail()...)...)...)
+	case host > 0 && r.freed > 0 && r.freed < smallVictim && r.oom.biggest.pages == 0:
+		say(out, attach.CannotTell, fmt.Sprintf("The host ran out of memory, and what was killed held next to none of it (%s at most): the memory is with processes that may not be killed, in tmpfs, or in the kernel itself.", mem(r.freed)), figures...)
+		out.Next = append(out.Next, attach.Next{Command: "grep -E 'AnonPages|Shmem:|SUnreclaim|KernelStack|PageTables|Percpu|HugePages_Total' /proc/meminfo; df -t tmpfs", Why: "where the memory is"})
 	case host > 0:
 		say(out, attach.CannotTell, "The host ran out of memory, and a process was killed: an end and a restart; what other processes waited for before that, it does not say.", figures...)
 	case len(r.killed) > 0:

@@ -3,12 +3,12 @@ package kernelfile
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
-	"github.com/whystall/whystall/internal/sched"
+	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // report is what one kernel log says, by the events in it.
@@ -20,19 +20,28 @@ type report struct {
 	owners []owner
 	zones  []zone // of a Mem-Info dump
 	stalls []float64
-	atomic bool
+	sleeps bool     // an allocation failed that may wait for memory
 	spin   string   // where a CPU was stuck
 	traced bool     // the stack of a lockup is in the paste
 	work   string   // the function of the worker that was stuck
 	below  []string // zones of a Mem-Info dump whose free memory is below its min watermark
 	killed []string
-	chosen string // whose death was announced and is not yet reported: a child may die for it
+	freed  float64 // bytes, the most that one kill gave back; 0: not said
+	chosen string  // whose death was announced and is not yet reported: a child may die for it
 
 	each map[eventName][]tally // events of one name, by what they name
 
 	host       machine
 	rcu        rcuReport
 	devices    []string // disks that errors name
+	disks      stretch  // of commands that came late, and of what the kernel did about it
+	freezes    stretch  // of ports
+	failures   failures
+	nics       nics
+	heat       heat
+	module     string // of memory, that reports errors
+	busAt      string // a device on a bus, likewise
+	overflow   bool   // more errors came than were logged
 	oom        oomReport
 	sums       memSums
 	interrupt  bool    // an allocation failed in an interrupt
@@ -65,8 +74,15 @@ func readKlog(p *attach.Part) attach.Reading {
 	rep := &report{lines: len(p.Lines), counts: map[eventName]int{}, first: map[eventName][]string{}}
 	var now *task
 	tracing, before := false, ""
-	for _, l := range p.Lines {
+	shown, again := quotes{}, false
+	for i := 0; i < len(p.Lines); i++ {
+		l := p.Lines[i]
 		text, stamped := kernelText(l)
+		if stamped && breaks(text) {
+			var more int
+			text, more = unbroken(text, p.Lines[i+1:])
+			i += more
+		}
 		if !stamped && l.Raw == "" && before != "" && eventOf(before) == nil && eventOf(text) == nil {
 			if joined := before + " " + strings.TrimSpace(text); eventOf(joined) != nil {
 				text = joined // a broken line
@@ -83,12 +99,19 @@ func readKlog(p *attach.Part) attach.Reading {
 		}
 		if e := eventOf(text); e != nil {
 			tracing = false
+			if again = shown.again(l); again {
+				now = nil
+				continue
+			}
 			now = rep.event(e, text, now)
 			rep.when(e, l, text)
 			continue
 		}
 		if t := taskHead(text); t != nil {
 			tracing = false
+			if again {
+				continue // the dump of a task that is shown twice
+			}
 			if now == nil || now.pid != t.pid || len(now.sure)+len(now.maybe) > 0 {
 				now = t
 				rep.tasks = append(rep.tasks, t)
@@ -103,6 +126,26 @@ func readKlog(p *attach.Part) attach.Reading {
 		}
 	}
 	return rep.read(p)
+}
+
+// breaks knows long lines of reports of memory, which mails and terminals break.
+func breaks(text string) bool {
+	text = strings.TrimSpace(text)
+	return strings.HasPrefix(text, "[") || strings.HasPrefix(text, "Node ") || strings.HasPrefix(text, "Killed process ") || strings.HasPrefix(text, "Out of memory: Kill")
+}
+
+// unbroken joins the lines below, up to the next with a stamp, to one that was broken.
+func unbroken(text string, below []paste.Line) (joined string, more int) {
+	joined = strings.TrimRight(text, " ")
+	for _, l := range below {
+		rest, stamped := kernelText(l)
+		if stamped || l.Raw != "" || strings.TrimSpace(rest) == "" || len(joined) > 1500 || more >= 12 || eventOf(rest) != nil || blockHead(rest) {
+			break
+		}
+		joined += " " + strings.TrimSpace(rest)
+		more++
+	}
+	return joined, more
 }
 
 func taskHead(text string) *task {
@@ -150,9 +193,17 @@ func (r *report) event(e *event, text string, now *task) *task {
 		ms := float(m[2])
 		r.stalls = append(r.stalls, ms*1e6)
 	case allocFail:
-		r.atomic = r.atomic || strings.Contains(m[3], "GFP_ATOMIC") || strings.Contains(m[3], "GFP_NOWAIT") || m[3] == "0x20" || m[3] == "0x4020"
-	case diskTimeout, diskError, diskGone, diskFailed, diskPolled, portReset, portFrozen:
-		r.device(text)
+		r.sleeps = r.sleeps || maySleep(m[3])
+	case thermal:
+		r.heat.events = max(r.heat.events, float(m[1]))
+	case hwCorrected, hwBroken, busError:
+		r.hardware(text)
+	case netTimeout, netReset:
+		r.nics.late(text)
+	case netDown:
+		if !r.nics.lost(text) {
+			r.counts[netDown]--
+		}
 	case rcuStall:
 		r.rcu.read(text)
 	case rcuStarved:
@@ -161,7 +212,7 @@ func (r *report) event(e *event, text string, now *task) *task {
 		r.oom.read(text)
 	case oomKill, oomGroup:
 		head := printed(m[2] + " (pid " + m[1] + ")")
-		r.killed = append(r.killed, head+residentOf(m[3]))
+		r.killed = append(r.killed, head+r.residentOf(m[3]))
 		if r.chosen = ""; strings.Contains(text, "Kill process") {
 			r.chosen = head
 		}
@@ -205,21 +256,22 @@ func (r *report) tallied(name eventName, word string) string {
 	return strings.Join(out, ", ")
 }
 
-var anonRSS = regexp.MustCompile(`anon-rss:(\d+)kB`)
+var anonRSS = pattern.New(`anon-rss:(\d+)kB`)
 
-func residentOf(text string) string {
+func (r *report) residentOf(text string) string {
 	m := anonRSS.FindStringSubmatch(text)
 	if m == nil {
 		return ""
 	}
-	v := float(m[1])
-	return ", " + mem(v*1024) + " anonymous"
+	v := float(m[1]) * 1024
+	r.freed = max(r.freed, v)
+	return ", " + mem(v) + " anonymous"
 }
 
 var (
-	ripLine   = regexp.MustCompile(`^(?:RIP: \S+?:|pc : |EIP: \S+?:)\s*(?:\[<[0-9a-f]+>\]\s*(?:\[<[0-9a-f]+>\]\s*)?)?([A-Za-z_][\w.]*)\+0x`)
-	zoneOrder = regexp.MustCompile(`^(?:Node (\d+) )?(DMA|DMA32|Normal|HighMem|Movable): ((?:\d+\*\d+kB (?:\([A-Z]*\) )?)+)= \d+kB`)
-	orderItem = regexp.MustCompile(`(\d+)\*(\d+)kB`)
+	ripLine   = pattern.New(`^(?:RIP: \S+?:|pc : |EIP: \S+?:)\s*(?:\[<[0-9a-f]+>\]\s*(?:\[<[0-9a-f]+>\]\s*)?)?([A-Za-z_][\w.]*)\+0x`)
+	zoneOrder = pattern.New(`^(?:Node (\d+) )?(DMA|DMA32|Normal|HighMem|Movable): ((?:\d+\*\d+kB (?:\([A-Z]*\) )?)+)= \d+kB`)
+	orderItem = pattern.New(`(\d+)\*(\d+)kB`)
 )
 
 // other reads what stands between: the machine, where a CPU was stuck, what a Mem-Info dump says of
@@ -227,6 +279,16 @@ var (
 func (r *report) other(text string) {
 	text = strings.TrimSpace(text)
 	r.host.read(text)
+	r.nics.came(text)
+	if strings.HasSuffix(text, "temperature/speed normal") {
+		r.heat.normal++
+	}
+	if strings.Contains(text, "[Hardware Error]") {
+		r.hardware(text)
+	}
+	if strings.Contains(text, "CDB: ") && r.counts[diskAborted]+r.counts[diskReset] > 0 {
+		r.device(deviceOf(text))
+	}
 	r.oom.read(text)
 	r.sums.read(text)
 	r.clockLine(text)
@@ -243,11 +305,11 @@ func (r *report) other(text string) {
 	if m := killedLine.FindStringSubmatch(text); m != nil {
 		head := printed(m[2] + " (pid " + m[1] + ")")
 		if i := slices.Index(r.killed, head); i >= 0 {
-			r.killed[i] = head + residentOf(m[3])
+			r.killed[i] = head + r.residentOf(m[3])
 		} else if i := slices.Index(r.killed, r.chosen); i >= 0 {
-			r.killed[i] = head + residentOf(m[3]) + "; chosen was " + r.chosen
+			r.killed[i] = head + r.residentOf(m[3]) + "; chosen was " + r.chosen
 		} else if !slices.ContainsFunc(r.killed, func(k string) bool { return strings.HasPrefix(k, head) }) {
-			r.killed = append(r.killed, head+residentOf(m[3]))
+			r.killed = append(r.killed, head+r.residentOf(m[3]))
 			r.oom.seen = true
 		}
 		r.chosen = ""
@@ -274,8 +336,8 @@ func (r *report) other(text string) {
 }
 
 var (
-	killedLine = regexp.MustCompile(`^Killed process (\d+) \(([^)]*)\)(.*)`)
-	zoneMarks  = regexp.MustCompile(`^(?:Node (\d+) )?(DMA|DMA32|Normal|HighMem|Movable) free:(\d+)kB (?:boost:\d+kB )?min:(\d+)kB `)
+	killedLine = pattern.New(`^Killed process (\d+) \((\(?[^)]*\)?)\)(.*)`)
+	zoneMarks  = pattern.New(`^(?:Node (\d+) )?(DMA|DMA32|Normal|HighMem|Movable) free:(\d+)kB (?:boost:\d+kB )?min:(\d+)kB `)
 )
 
 // read puts the events in words, the gravest first.
@@ -300,8 +362,11 @@ func (r *report) read(p *attach.Part) attach.Reading {
 	r.readLockups(&out)
 	r.readAllocations(&out)
 	r.readDisks(&out)
+	r.readFarDisks(&out)
 	r.readOOM(&out)
 	r.readOutside(&out)
+	r.readLimits(&out)
+	r.readHardware(&out)
 	r.readNotes(&out)
 	r.readComplaints(&out)
 	if out.Means == "" {
@@ -326,87 +391,4 @@ func say(out *attach.Reading, state attach.State, means string, figures ...strin
 		out.Means += " " + means
 	}
 	out.Figures = append(out.Figures, figures...)
-}
-
-// blockedState: a thread in D cannot be woken by a signal; one in I or S waits for work.
-func blockedState(t *task) bool { return t.hung || t.state == "" || t.state == "D" }
-
-func (r *report) readTasks(out *attach.Reading) {
-	var all []wait
-	hung, stacks, blocked := 0, 0, 0
-	for _, t := range r.tasks {
-		stack := t.sure
-		if len(stack) == 0 {
-			stack = t.maybe
-		}
-		if t.hung {
-			hung++
-		}
-		if !blockedState(t) {
-			continue
-		}
-		blocked++
-		if len(stack) > 0 {
-			stacks++
-			w := waitOf(stack)
-			if len(t.sure) == 0 {
-				w.at = "" // any of them may be left over
-			}
-			all = append(all, w)
-		}
-	}
-	if blocked == 0 {
-		return
-	}
-	counts := countWaits(all)
-	signs, outside := waitSigns(counts, len(all), hung > 0)
-	if hung > 0 {
-		r.blame(&signs)
-	}
-	out.Signs = append(out.Signs, signs...)
-	var figures []string
-	if m := r.first[hungTask]; m != nil {
-		figures = append(figures, fmt.Sprintf("%s without a wake-up for %s s or more, the first %s (pid %s)", plural(hung, "task", "tasks"), m[3], printed(m[1]), m[2]))
-	}
-	for _, c := range counts {
-		figures = append(figures, c.String())
-	}
-	for _, o := range r.owners {
-		figures = append(figures, o.String())
-	}
-	means := fmt.Sprintf("%s in the kernel and cannot go on", plural(max(hung, blocked), "task waits", "tasks wait"))
-	switch {
-	case len(outside) > 0:
-		means += fmt.Sprintf(": for %s, outside what whystall can look into.", outside[0])
-	case len(counts) > 0 && len(counts[0].in) == 0:
-		means += fmt.Sprintf(": most likely for %s; each function on the stacks is marked as one that may be left over.", counts[0].words)
-	case len(counts) > 0:
-		means += fmt.Sprintf(": for %s, in %s.", counts[0].words, printed(counts[0].in[0]))
-	default:
-		means += "; the stacks that would say for what are not in the paste."
-	}
-	say(out, attach.CannotTell, means, figures...)
-	out.Not = "who holds a lock that is waited for, unless an owner is named: the holder's own stack decides"
-	if onDisk := slices.ContainsFunc(counts, func(c waitCount) bool { return c.wait.block == sched.BlockDisk }); onDisk {
-		out.Next = append(out.Next, attach.Next{Command: "cat /proc/pressure/io; iostat -x 1 5", Why: "whether a disk is the one that does not answer"})
-	} else {
-		out.Next = append(out.Next, attach.Next{Command: "echo w > /proc/sysrq-trigger; dmesg | tail -200", Why: "the stacks of all blocked tasks: the holder is among them, or waits for none"})
-	}
-}
-
-// blame follows a named owner of a lock to what the owner itself waits for.
-func (r *report) blame(signs *[]attach.Sign) {
-	for _, t := range r.tasks {
-		for _, o := range r.owners {
-			if o.pid != t.pid || len(t.sure) == 0 {
-				continue
-			}
-			cause := causeOf(waitOf(t.sure).block)
-			for i := range *signs {
-				if s := &(*signs)[i]; cause != "" && s.Cause != cause && (s.Cause == "kernel-lock" || s.Cause == "mmap-lock") {
-					s.BecauseOf = cause
-				}
-			}
-		}
-	}
 }

@@ -25,10 +25,10 @@ var meminfoKnown = oneOf("MemTotal MemFree MemUsed MemAvailable Buffers Cached S
 	"FilePmdMapped CmaTotal CmaFree Unaccepted Balloon HugePages_Total HugePages_Free HugePages_Rsvd HugePages_Surp Hugepagesize Hugetlb DirectMap4k DirectMap2M DirectMap4M DirectMap1G EarlyMemtestBad Quicklists")
 
 var meminfo = &attach.Kind{
-	Name: "/proc/meminfo", Hints: []string{":"},
+	Name: "/proc/meminfo", Hints: []string{":", "Mem", "Swap"},
 	Claim: starting("A-Z", 80, repeated(func(lines []paste.Line) int {
 		// Most lines of a log are refused here, before anything is copied.
-		if name, _, ok := pair(strings.TrimSpace(withoutNode(lines[0].Text))); !ok || !meminfoKnown(name) {
+		if name, _, ok := pair(strings.TrimSpace(withoutNode(lines[0].Text))); !ok || !meminfoKnown(name) || !strings.Contains(lines[0].Text, ":") && len(strings.Fields(lines[0].Text)) != 3 {
 			return 0
 		}
 		stripped := make([]paste.Line, 0, min(len(lines), 512))
@@ -39,6 +39,12 @@ var meminfo = &attach.Kind{
 		return claimPairs(stripped, meminfoKnown, meminfoSure, nil, 2)
 	})),
 	Read: readMeminfo,
+}
+
+// unitless reports whether a line of a size lacks its unit.
+func unitless(text string) bool {
+	name, rest, ok := strings.Cut(text, ":")
+	return ok && meminfoSure(strings.TrimSpace(name)) && !strings.HasPrefix(strings.TrimSpace(name), "HugePages_") && len(strings.Fields(rest)) == 1 && strings.Trim(strings.TrimSpace(rest), "0") != ""
 }
 
 // withoutNode takes "Node 0 " off the lines of a node's meminfo.
@@ -55,10 +61,16 @@ func readMeminfo(p *attach.Part) attach.Reading {
 	q := *p
 	q.Lines = nil
 	node := ""
-	for _, l := range p.Lines {
+	for i, l := range p.Lines {
 		if t := withoutNode(l.Text); t != l.Text {
 			node = strings.Fields(l.Text)[1]
 			l.Text = t
+		}
+		if i == len(p.Lines)-1 && unitless(l.Text) {
+			if i == 0 {
+				return attach.Reading{Title: "/proc/meminfo, cut off in its first line", State: attach.CannotTell, Means: "nothing of it is left that says how much memory there is"}
+			}
+			break // its end is cut off, and perhaps figures of its value
 		}
 		q.Lines = append(q.Lines, l)
 	}
@@ -132,7 +144,10 @@ func memFigures(m pairs) (out []string) {
 		if swap != "" {
 			swap = ", " + swap
 		}
-		swap = fmt.Sprintf("%s anonymous, %s of it in huge pages%s", mem(m.get("AnonPages")), mem(m.get("AnonHugePages")), swap)
+		if m.has("AnonHugePages") {
+			swap = fmt.Sprintf(", %s of it in huge pages%s", mem(m.get("AnonHugePages")), swap)
+		}
+		swap = mem(m.get("AnonPages")) + " anonymous" + swap
 	}
 	if swap != "" {
 		out = append(out, swap)

@@ -148,7 +148,7 @@ func readSNMP(p *attach.Part) attach.Reading {
 }
 
 // sockStat counts sockets, and the memory they have in pages.
-var sockStat = contextKind("/proc/net/sockstat", []string{"sockets: used", "TCP: inuse", "TCP6: inuse", "UDP6: inuse"}, func(lines []paste.Line) int {
+var sockStat = counting(contextKind("/proc/net/sockstat", []string{"sockets: used", "TCP: inuse", "TCP6: inuse", "UDP6: inuse"}, func(lines []paste.Line) int {
 	rows := 0
 	n := run(lines, func(t string) bool {
 		f := strings.Fields(t)
@@ -185,6 +185,27 @@ var sockStat = contextKind("/proc/net/sockstat", []string{"sockets: used", "TCP:
 		figures = append(figures, number(orphans)+" orphans: at net.ipv4.tcp_max_orphans the kernel closes connections at once")
 	}
 	return figures, "It counts sockets at one instant; TIME-WAIT is the usual end of a connection, and no wait of a request."
+}), func(p *attach.Part) (facts []attach.Fact) {
+	for _, l := range p.Lines {
+		f := strings.Fields(l.Text)
+		for i, w := range f[:max(0, len(f)-1)] {
+			if v, ok := count(f[i+1]); ok && w == "orphan" {
+				facts = append(facts, attach.Fact{Name: FactOrphans, Value: v})
+			}
+		}
+	}
+	return facts
 })
+
+// counting adds facts to what a kind reads.
+func counting(k *attach.Kind, facts func(p *attach.Part) []attach.Fact) *attach.Kind {
+	read := k.Read
+	k.Read = func(p *attach.Part) attach.Reading {
+		r := read(p)
+		r.Facts = append(r.Facts, facts(p)...)
+		return r
+	}
+	return k
+}
 
 var sockNames = oneOf("sockets TCP UDP UDPLITE RAW FRAG TCP6 UDP6 UDPLITE6 RAW6 FRAG6")

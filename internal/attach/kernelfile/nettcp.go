@@ -2,12 +2,12 @@ package kernelfile
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // netTCP is /proc/net/tcp, and its kin of UDP and IPv6: a line for each socket, in hexadecimal.
@@ -33,7 +33,7 @@ var netTCP = &attach.Kind{
 
 // "0: 0100007F:18EB 00000000:0000 0A 00000000:00000000 00:00000000 00000000 ...": the queues are
 // what is to be sent and what was received; of a socket that listens, the connections that wait.
-var socketLine = regexp.MustCompile(`^\s*\d+: ([0-9A-F]{8}(?:[0-9A-F]{24})?):([0-9A-F]{4}) [0-9A-F]{8}(?:[0-9A-F]{24})?:[0-9A-F]{4} ([0-9A-F]{2}) ([0-9A-F]{8}):([0-9A-F]{8}) [0-9A-F]{2}:[0-9A-F]{8} ([0-9A-F]{8})\b`)
+var socketLine = pattern.New(`^\s*\d+: ([0-9A-F]{8}(?:[0-9A-F]{24})?):([0-9A-F]{4}) [0-9A-F]{8}(?:[0-9A-F]{24})?:[0-9A-F]{4} ([0-9A-F]{2}) ([0-9A-F]{8}):([0-9A-F]{8}) [0-9A-F]{2}:[0-9A-F]{8} ([0-9A-F]{8})\b`)
 
 // tcpStates are the kernel's numbers of states (include/net/tcp_states.h).
 var tcpStates = map[string]string{"01": "ESTABLISHED", "02": "SYN_SENT", "03": "SYN_RECV", "04": "FIN_WAIT1", "05": "FIN_WAIT2", "06": "TIME_WAIT",

@@ -2,16 +2,16 @@ package kernelfile
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
-var numaMapsLine = regexp.MustCompile(`^[0-9a-f]{6,16} (default|local|bind|prefer|prefer_many|interleave|weighted[_ ]interleave)\S*(?: |$)`)
+var numaMapsLine = pattern.New(`^[0-9a-f]{6,16} (default|local|bind|prefer|prefer_many|interleave|weighted[_ ]interleave)\S*(?: |$)`)
 
 var numaMaps = &attach.Kind{
 	Name: "numa_maps", Hints: []string{" default", " bind", " prefer", " interleave", " local", " weighted"},

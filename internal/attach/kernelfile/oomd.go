@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"path"
-	"regexp"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // oomdLog is what systemd-oomd and oomctl say. It kills a whole cgroup, for pressure: time that
@@ -18,7 +18,8 @@ type oomdLog struct {
 	groups    []*oomdGroup
 	system    string // "1.7G of 3.8G"
 	swap      string
-	watching  bool // oomctl: it kills nothing
+	watching  bool     // oomctl: it kills nothing
+	over      oomdKill // pressure over its limit, whoever is killed for it
 }
 
 type oomdKill struct {
@@ -32,18 +33,22 @@ type oomdGroup struct {
 }
 
 var (
-	oomdPressure = regexp.MustCompile(`(?:Killed (\S+) due to )?[Mm]emory pressure for (\S+) (?:being|is) ([\d.]+%) > ([\d.]+%)(?: for > (\S+))?`)
-	oomdSwap     = regexp.MustCompile(`Killed (\S+) due to (?:memory used|swap used).*?(\d+(?:\.\d+)?%)`)
-	oomdBare     = regexp.MustCompile(`^Killed (/\S*)(?: due to.*)?$`) // cut off, or a reason of another release
-	oomdCount    = regexp.MustCompile(`systemd-oomd killed (\d+) process`)
-	oomdAvg      = regexp.MustCompile(`^Pressure: Avg10: ([\d.]+) Avg60: ([\d.]+) Avg300: ([\d.]+)(?: Total: (.+))?`)
-	oomdUsed     = regexp.MustCompile(`^(Memory|Swap): Used: (\S+) Total: (\S+)`)
+	oomdPressure = pattern.New(`(?:(?:Killed|Marked) (\S+) (?:for killing )?due to )?[Mm]emory pressure for (\S+) (?:being|is) ([\d.]+%) > ([\d.]+%)(?: for > (\S+))?`)
+	oomdSwap     = pattern.New(`(?:Killed|Marked) (\S+) (?:for killing )?due to (?:memory used|swap used).*?(\d+(?:\.\d+)?%)`)
+	oomdBare     = pattern.New(`^(?:Killed|Marked) (/\S*)(?: for killing)?(?: due to.*)?$`) // cut off, or a reason of another release
+	oomdCount    = pattern.New(`systemd-oomd killed (\d+) process`)
+	oomdAvg      = pattern.New(`^Pressure: Avg10: ([\d.]+) Avg60: ([\d.]+) Avg300: ([\d.]+)(?: Total: (.+))?`)
+	oomdUsed     = pattern.New(`^(Memory|Swap): Used: (\S+) Total: (\S+)`)
 )
 
 func (o *oomdLog) read(text string) bool {
 	if m := oomdPressure.FindStringSubmatch(text); m != nil {
-		if m[1] != "" && len(o.killed) < 256 {
-			o.killed = append(o.killed, oomdKill{group: m[1], of: m[2], pressure: m[3], limit: m[4], during: m[5]})
+		k := oomdKill{group: m[1], of: m[2], pressure: m[3], limit: m[4], during: m[5]}
+		switch {
+		case m[1] == "":
+			o.over = k
+		case len(o.killed) < 256:
+			o.killed = append(o.killed, k)
 		}
 		return true
 	}
@@ -99,7 +104,11 @@ func (k oomdKill) String() string {
 	if k.of == "" {
 		return fmt.Sprintf("killed %s: memory and swap were used up beyond %s", printed(path.Base(k.group)), printed(k.limit))
 	}
-	text := fmt.Sprintf("killed %s: pressure of %s was %s, over its limit of %s", printed(path.Base(k.group)), printed(tail(k.of)), printed(k.pressure), printed(k.limit))
+	text := ""
+	if k.group != "" {
+		text = "killed " + printed(path.Base(k.group)) + ": "
+	}
+	text += fmt.Sprintf("pressure of %s was %s, over its limit of %s", printed(tail(k.of)), printed(k.pressure), printed(k.limit))
 	if k.during != "" {
 		text += ", for " + printed(k.during) + " and more"
 	}
@@ -121,14 +130,17 @@ func (o *oomdLog) worst() (out *oomdGroup) {
 }
 
 func (o *oomdLog) say(out *attach.Reading) {
-	if len(o.killed) == 0 && len(o.groups) == 0 && o.processes == "" && o.system == "" {
+	if len(o.killed) == 0 && len(o.groups) == 0 && o.processes == "" && o.system == "" && o.over.of == "" {
 		return
 	}
 	for _, k := range o.killed[:min(2, len(o.killed))] {
 		out.Figures = append(out.Figures, k.String())
 	}
+	if len(o.killed) == 0 && o.over.of != "" {
+		out.Figures = append(out.Figures, o.over.String())
+	}
 	if o.processes != "" {
-		out.Figures = append(out.Figures, o.processes+" processes of the unit were killed")
+		out.Figures = append(out.Figures, o.processes+map[bool]string{true: " process", false: " processes"}[o.processes == "1"]+" of the unit killed")
 	}
 	worst := o.worst()
 	if worst != nil {
@@ -156,6 +168,9 @@ func (o *oomdLog) judge(out *attach.Reading, worst *oomdGroup) {
 		out.Not = cmp.Or(out.Not, "who used the memory: the group that is killed is the one with most in swap")
 	case len(o.killed) > 0:
 		say(out, attach.CannotTell, "A group was killed by systemd-oomd, not by the kernel: tasks had waited for memory for so large a part of the time. That is time, and not that memory was full.")
+		shortOfMemory(out, out.Figures[0])
+	case o.over.of != "":
+		say(out, attach.CannotTell, "Tasks of a group wait for memory for a larger part of the time than systemd-oomd allows. That is time, and not that memory is full.")
 		shortOfMemory(out, out.Figures[0])
 	case o.processes != "":
 		say(out, attach.CannotTell, "A unit was killed by systemd-oomd, not by the kernel; why is not in the paste.")

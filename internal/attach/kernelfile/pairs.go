@@ -49,10 +49,10 @@ func pair(line string) (name string, v float64, ok bool) {
 	}
 	name, rest, cut := strings.Cut(line, ":")
 	if f := strings.Fields(line); !cut || strings.ContainsAny(strings.TrimSpace(name), " \t") {
-		if len(f) != 2 {
+		if len(f) != 2 && !(len(f) == 3 && unitOf(f[2]) > 1024) {
 			return "", 0, false
 		}
-		name, rest = f[0], f[1]
+		name, rest = f[0], strings.Join(f[1:], " ")
 	}
 	name = strings.TrimSpace(name)
 	f := strings.Fields(rest)
@@ -64,14 +64,27 @@ func pair(line string) (name string, v float64, ok bool) {
 		return "", 0, false
 	}
 	if len(f) == 2 {
-		switch strings.ToLower(f[1]) {
-		case "kb", "kib":
-			v *= 1024
-		default:
+		unit := unitOf(f[1])
+		if unit == 0 {
 			return "", 0, false
 		}
+		v *= unit
 	}
 	return name, v, true
+}
+
+// unitOf is a unit of memory in bytes; 0: it is none. The kernel prints kB; people divide by 1024
+// for MB and GB.
+func unitOf(s string) float64 {
+	switch strings.ToLower(s) {
+	case "kb", "kib":
+		return 1 << 10
+	case "mb", "mib":
+		return 1 << 20
+	case "gb", "gib":
+		return 1 << 30
+	}
+	return 0
 }
 
 // claimPairs claims lines "name value" of which the first has a known name. It wants one name that

@@ -3,13 +3,13 @@ package kernelfile
 import (
 	"fmt"
 	"math/bits"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // Facts of a process.
@@ -130,7 +130,7 @@ func pendingSignals(hex string) int {
 }
 
 // statLine is /proc/PID/stat: the name in brackets may hold anything, brackets and blanks included.
-var statLine = regexp.MustCompile(`^(\d{1,9}) \((.{0,64})\) ([RSDTtZXIKWP]) ((?:-?\d+ ){30,55}-?\d+)$`)
+var statLine = pattern.New(`^(\d{1,9}) \((.{0,64})\) ([RSDTtZXIKWP]) ((?:-?\d+ ){30,55}-?\d+)$`)
 
 var procPIDStat = &attach.Kind{
 	Name: "/proc/PID/stat", Hints: []string{"("},
@@ -171,7 +171,7 @@ var procPIDStat = &attach.Kind{
 }
 
 // schedHead is the first line of /proc/PID/sched.
-var schedHead = regexp.MustCompile(`^(.{1,64}) \((\d+), #threads: (\d+)\)$`)
+var schedHead = pattern.New(`^(.{1,64}) \((\d+), #threads: (\d+)\)$`)
 
 var schedSure = oneOf("se.exec_start se.vruntime se.sum_exec_runtime se.statistics.wait_sum se.statistics.wait_max se.statistics.wait_count nr_voluntary_switches nr_involuntary_switches se.statistics.iowait_sum sum_exec_runtime wait_sum wait_max")
 

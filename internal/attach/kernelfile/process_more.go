@@ -2,14 +2,15 @@ package kernelfile
 
 import (
 	"fmt"
-	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
-var limitsLine = regexp.MustCompile(`^(Max [a-z ]+?|Max (?:cpu|file|data|stack|core|resident|processes|open|locked|address|pending|msgqueue|nice|realtime)[a-z ]*?)\s{2,}(\d+|unlimited)\s+(\d+|unlimited)(?:\s+\w+)?$`)
+var limitsLine = pattern.New(`^(Max [a-z ]+?|Max (?:cpu|file|data|stack|core|resident|processes|open|locked|address|pending|msgqueue|nice|realtime)[a-z ]*?)\s{2,}(\d+|unlimited)\s+(\d+|unlimited)(?:\s+\w+)?$`)
 
 var limits = &attach.Kind{
 	Name: "/proc/PID/limits", Hints: []string{"Limit", "Max "},
@@ -37,20 +38,45 @@ var limits = &attach.Kind{
 	},
 }
 
-var ioKnown = oneOf("rchar wchar syscr syscw read_bytes write_bytes cancelled_write_bytes")
+var (
+	ioKnown = oneOf(strings.Join(ioNames, " "))
+	// ioOwn are names that nothing else has; logs of databases have amounts of bytes as well.
+	ioOwn   = oneOf("rchar wchar syscr syscw cancelled_write_bytes")
+	ioNames = []string{"rchar", "wchar", "syscr", "syscw", "read_bytes", "write_bytes", "cancelled_write_bytes"}
+)
+
+// claimIO claims the names in the kernel's order, from whichever on.
+func claimIO(lines []paste.Line) int {
+	n, first, last := 0, -1, -1
+	for n < len(lines) {
+		name, _, ok := pair(strings.TrimSpace(lines[n].Text))
+		at := slices.Index(ioNames, name)
+		if !ok || at < 0 || at <= last && at != first || n > 0 && lines[n].Command != "" {
+			break
+		}
+		if n == 0 {
+			first = at
+		}
+		n, last = n+1, at
+	}
+	if n == 0 {
+		return 0
+	}
+	return claimPairs(lines[:n], ioKnown, ioOwn, nil, 3)
+}
 
 var procIO = &attach.Kind{
 	Name: "/proc/PID/io", Joins: true, Hints: []string{"char:", "syscr:", "syscw:", "_bytes:"},
-	Claim: starting("a-z", 80, repeated(func(lines []paste.Line) int { return claimPairs(lines, ioKnown, ioKnown, nil, 3) })),
+	Claim: starting("a-z", 80, repeated(claimIO)),
 	Read: func(p *attach.Part) attach.Reading {
 		all, m := pairSamples(p)
 		last := m[len(m)-1]
-		r := attach.Reading{Title: "/proc/PID/io, what a process read and wrote", State: attach.Healthy, Boot: true, Time: all[0].at}
+		r := attach.Reading{Title: "/proc/PID/io, what a process read and wrote", State: attach.Context, Boot: true, Time: all[0].at}
 		r.Who.PID = p.PID
 		r.Means = "Amounts since the process started: they say nothing of how long it waited for them."
 		get, when := func(n string) float64 { return last.get(n) }, "since its start"
 		if g, ok := growth(all, m, "rchar", "wchar", "read_bytes", "write_bytes"); ok && g.fell == "" {
-			get, when, r.Boot = g.by, "between the samples", false
+			get, when, r.Boot, r.State = g.by, "between the samples", false, attach.Healthy
 			r.Title += fmt.Sprintf(", %d samples%s", len(m), over(g.seconds))
 			r.Means = "Amounts between two readings: they say nothing of how long it waited for them."
 		}
@@ -66,10 +92,10 @@ var procIO = &attach.Kind{
 
 // cgroupLine is a line of /proc/PID/cgroup; mountLine one of mountinfo; mountOut one of mount.
 var (
-	cgroupLine = regexp.MustCompile(`^(\d{1,3}):([\w,=.-]*):(/\S*)$`)
-	mountLine  = regexp.MustCompile(`^\d+ \d+ \d+:\d+ \S+ (\S+) \S+ (?:\S+ )*?- (\S+) (\S+)(?: (\S+))?$`)
-	mountOut   = regexp.MustCompile(`^(\S+) on (/.*) type (\S+) \((\S+)\)(?: \[.*\])?$`)
-	mountsTab  = regexp.MustCompile(`^(\S+) (/\S*) (\w[\w.]*) (r[ow]\S*) \d \d$`)
+	cgroupLine = pattern.New(`^(\d{1,3}):([\w,=.-]*):(/\S*)$`)
+	mountLine  = pattern.New(`^\d+ \d+ \d+:\d+ \S+ (\S+) \S+ (?:\S+ )*?- (\S+) (\S+)(?: (\S+))?$`)
+	mountOut   = pattern.New(`^(\S+) on (/.*) type (\S+) \((\S+)\)(?: \[.*\])?$`)
+	mountsTab  = pattern.New(`^(\S+) (/\S*) (\w[\w.]*) (r[ow]\S*) \d \d$`)
 )
 
 var procCgroup = &attach.Kind{

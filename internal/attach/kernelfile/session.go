@@ -15,6 +15,9 @@ func claimSession(lines []paste.Line) (files []file, n int) {
 	single := false
 	s := session{lines: lines}
 	for s.at < len(lines) && lines[s.at].Command != "" {
+		if at := promptFolder(lines[s.at].Text); at != "" {
+			s.folder = at
+		}
 		more, ok := s.prompt(lines[s.at].Command)
 		if !ok {
 			break
@@ -41,7 +44,23 @@ type session struct {
 	lines []paste.Line
 	at    int
 	when  []paste.Line // the time that date printed, until a file follows
+	// folder is the group's, where a prompt or a cd says it: names without one are below it.
+	folder string
 }
+
+// promptFolder is the folder of a cgroup that a prompt shows; "": none.
+func promptFolder(prompt string) string {
+	_, rest, ok := strings.Cut(prompt, groupRoot)
+	if end := strings.IndexAny(rest, " ]#$>%)"); ok && end >= 0 && (rest[0] == '/' || end == 0) && !strings.ContainsAny(rest[:end], ";|&'\"") {
+		if before, _, _ := strings.Cut(prompt, groupRoot); !strings.ContainsAny(before, "$#%>") {
+			return groupRoot + strings.TrimRight(rest[:end], "/")
+		}
+	}
+	return ""
+}
+
+// groupRoot is where cgroups are mounted.
+const groupRoot = "/sys/fs/cgroup"
 
 // prompt reads the output of one prompt's line, and reports whether all of it is known.
 func (s *session) prompt(command string) (files []file, ok bool) {
@@ -61,7 +80,12 @@ func (s *session) prompt(command string) (files []file, ok bool) {
 				s.when = s.lines[s.at : s.at+1]
 				s.at++
 			}
-		case "sleep", "cd", "sync", "clear":
+		case "cd":
+			s.folder = ""
+			if len(words) > 1 && strings.HasPrefix(words[1], groupRoot) {
+				s.folder = strings.TrimRight(words[1], "/")
+			}
+		case "sleep", "sync", "clear":
 		case "cat", "head", "tail", "more":
 			more, ok := s.cat(words[1:])
 			if files = append(files, more...); !ok {
@@ -91,6 +115,9 @@ func (s *session) cat(words []string) (files []file, ok bool) {
 			return files, len(files) > 0
 		}
 		f := file{path: p, lines: s.lines[s.at : s.at+m]}
+		if s.folder != "" && !path.IsAbs(p) {
+			f.path = path.Join(s.folder, p)
+		}
 		if s.when != nil {
 			f.lines = append(s.when[:1:1], f.lines...)
 			s.when = nil

@@ -171,6 +171,14 @@ func readSettings(all []setting) attach.Reading {
 		r.Means = "The setting " + risks[0] + "."
 		r.Next = []attach.Next{{Command: "whystall diagnose --pid PID", Why: "whether it costs the service anything"}}
 	}
+	for _, s := range attach.AtLimit(r.Facts) {
+		r.State = attach.CannotTell
+		r.Signs = append(r.Signs, s)
+		r.Figures = append(slices.Clone(s.Proof), r.Figures...)
+		if len(risks) == 0 {
+			r.Means = "A table of the host is full: the kernel drops packets or closes connections then, and no thread of the service shows it."
+		}
+	}
 	return r
 }
 
@@ -190,6 +198,12 @@ func settingFacts(s setting) []attach.Fact {
 		if isNumber {
 			return []attach.Fact{{Name: FactMinFree, Value: v * 1024}}
 		}
+	case "net.ipv4.tcp_max_orphans":
+		return []attach.Fact{{Name: FactOrphansMax, Value: v}}
+	case "net.netfilter.nf_conntrack_max", "net.nf_conntrack_max":
+		return []attach.Fact{{Name: FactConntrackMax, Value: v}}
+	case "net.netfilter.nf_conntrack_count":
+		return []attach.Fact{{Name: FactConntrack, Value: v}}
 	case "vm.zone_reclaim_mode":
 		return []attach.Fact{{Name: FactZoneReclaim, Value: v}}
 	case "kernel.numa_balancing":

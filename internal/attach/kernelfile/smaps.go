@@ -2,13 +2,13 @@ package kernelfile
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // Facts of a process' memory.
@@ -20,7 +20,7 @@ const (
 )
 
 // mapLine is a line of /proc/PID/maps, which also starts each mapping in smaps.
-var mapLine = regexp.MustCompile(`^([0-9a-f]{4,16})-([0-9a-f]{4,16}) ([r-][w-][x-][ps-]) [0-9a-f]{8,16} [0-9a-f]{2,4}:[0-9a-f]{2,4} \d+ *(.*)$`)
+var mapLine = pattern.New(`^([0-9a-f]{4,16})-([0-9a-f]{4,16}) ([r-][w-][x-][ps-]) [0-9a-f]{8,16} [0-9a-f]{2,4}:[0-9a-f]{2,4} \d+ *(.*)$`)
 
 var smapsKeys = oneOf("Size Rss Pss Pss_Dirty Pss_Anon Pss_File Pss_Shmem Shared_Clean Shared_Dirty Private_Clean Private_Dirty Referenced Anonymous KSM LazyFree AnonHugePages ShmemPmdMapped " +
 	"FilePmdMapped Shared_Hugetlb Private_Hugetlb Swap SwapPss KernelPageSize MMUPageSize Locked THPeligible ProtectionKey")

@@ -2,7 +2,6 @@ package kernelfile
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,11 +9,12 @@ import (
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 	"github.com/whystall/whystall/internal/sched"
 )
 
 // stackLine is "[<0>] do_select+0x63a/0x930 [module]", with an address in the brackets before 4.14.
-var stackLine = regexp.MustCompile(`^\[<[0-9a-fx]+>\] (0xffffffffffffffff|\??\s*([\w.]+)(?:\+0x([0-9a-f]+)/0x([0-9a-f]+))?(?: \[\w+\])?)$`)
+var stackLine = pattern.New(`^\[<[0-9a-fx]+>\] (0xffffffffffffffff|\??\s*([\w.]+)(?:\+0x([0-9a-f]+)/0x([0-9a-f]+))?(?: \[\w+\])?)$`)
 
 var procStack = &attach.Kind{
 	Name: "/proc/PID/stack",
@@ -39,7 +39,7 @@ func leftOver(offset, size string) bool {
 }
 
 // stackTitle is what people put between stacks: "== 1234 nginx ==", "/proc/1234/task/1240/stack".
-var stackTitle = regexp.MustCompile(`^(?:[=#*-]+ ?)?(?:(?:/proc/)?(?:PID|pid|TID|tid|task|/|:|=| )*\d+[\w/ ().:=-]{0,60}|/proc/\S+/stack:?)(?: ?[=#*-]+)?$`)
+var stackTitle = pattern.New(`^(?:[=#*-]+ ?)?(?:(?:/proc/)?(?:PID|pid|TID|tid|task|/|:|=| )*\d+[\w/ ().:=-]{0,60}|/proc/\S+/stack:?)(?: ?[=#*-]+)?$`)
 
 func readStacks(p *attach.Part) attach.Reading {
 	var all []wait
@@ -170,7 +170,7 @@ var wchan = &attach.Kind{
 	},
 }
 
-var wchanCommand = regexp.MustCompile(`(?:^|[\s;|&])(?:cat\s[^;|&]*/wchan\b|ps\s[^;|&]*\bwchan\b)`)
+var wchanCommand = pattern.New(`(?:^|[\s;|&])(?:cat\s[^;|&]*/wchan\b|ps\s[^;|&]*\bwchan\b)`)
 
 // wchanPrompt knows what a command that prints wait channels alone printed: one line is enough.
 func wchanPrompt(lines []paste.Line) int {

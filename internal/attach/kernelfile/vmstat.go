@@ -60,7 +60,7 @@ func readVmstat(p *attach.Part) attach.Reading {
 		Not:     "when it happened: counters since boot are no rate",
 	}
 	if last.has("pgscan_direct") || last.has("pgscan_kswapd") {
-		r.Figures = append(r.Figures, reclaimText(last.get("pgsteal_direct"), last.get("pgsteal_kswapd"))+" since boot")
+		r.Figures = append(r.Figures, reclaimText(last.get("pgsteal_direct"), last.get("pgsteal_kswapd"))+" since boot"+inVain(last))
 	}
 	if last.has("pgmajfault") || last.has("pswpin") {
 		r.Figures = append(r.Figures, readsText(last, func(n string) string { return number(last.get(n)) })+" since boot")
@@ -69,15 +69,26 @@ func readVmstat(p *attach.Part) attach.Reading {
 		r.Figures = append(r.Figures, number(v)+" pages moved between NUMA nodes since boot")
 	}
 	if v := last.get("nr_slab_unreclaimable") * pageSize; v >= 4<<30 {
-		r.Figures = append(r.Figures, mem(v)+" of the kernel's objects that cannot be given back (nr_slab_unreclaimable)")
+		r.Figures = append(r.Figures, slabText(v))
 	}
 	if v := last.get("nr_free_pages"); v > 0 {
-		r.Figures = append(r.Figures, mem(v*pageSize)+" free at this moment")
+		text := mem(v*pageSize) + " free at this moment"
+		if last.has("nr_file_pages") && last.has("nr_anon_pages") {
+			text += fmt.Sprintf(", %s page cache, %s anonymous", mem(last.get("nr_file_pages")*pageSize), mem(last.get("nr_anon_pages")*pageSize))
+		}
+		r.Figures = append(r.Figures, text)
 	}
 	asked := stallsKnown(last)
 	switch n := stalls(last) + last.get("compact_stall"); {
 	case !asked:
 		r.State, r.Means = attach.CannotTell, "It has none of the counters of allocation stalls, so nothing follows for latency."
+		if held, cache := last.get("nr_slab_unreclaimable")*pageSize, last.get("nr_file_pages")*pageSize; held >= 4<<30 && last.has("nr_file_pages") && cache < held/20 {
+			figure := fmt.Sprintf("%s of the kernel's objects that cannot be given back (nr_slab_unreclaimable), and %s of page cache", mem(held), mem(cache))
+			r.Figures = append([]string{figure}, r.Figures[1:]...)
+			r.Figures = slices.DeleteFunc(r.Figures, func(s string) bool { return s == slabText(held) })
+			r.Means = fmt.Sprintf("The kernel's own objects hold %s, and little is left as page cache: memory may be short by them; the counters of allocation stalls, which would tell, are not in it.", mem(held))
+			r.Next = append([]attach.Next{{Command: "slabtop -o -s c | head -20", Why: "whose objects they are: a file system's, a driver's, the network's"}}, r.Next...)
+		}
 	case n < fewStalls && last.get("pswpin") == 0 && last.sum("pgsteal_direct") == 0:
 		r.State = attach.Healthy
 		r.Means = fmt.Sprintf("Since boot threads had to free or move memory themselves %s: memory was not short.", plural(int(n), "time", "times"))
@@ -87,6 +98,10 @@ func readVmstat(p *attach.Part) attach.Reading {
 		r.Means = "Since boot threads had to " + stallsDone(last) + "; whether they still do cannot be told."
 	}
 	return r
+}
+
+func slabText(bytes float64) string {
+	return mem(bytes) + " of the kernel's objects that cannot be given back (nr_slab_unreclaimable)"
 }
 
 // stallGrowth says how many stalls there were between two samples, as far as both are counted.
@@ -163,6 +178,17 @@ func stallsDone(m pairs) string {
 	return strings.Join(done, " and ")
 }
 
+// inVain says how little threads got that had to free memory themselves, where it is little: what
+// they look at is dirty, in use, or not theirs to free.
+func inVain(m pairs) string {
+	looked := m.sum("pgscan_direct") - m.get("pgscan_direct_throttle")
+	freed := m.sum("pgsteal_direct")
+	if !hasCounter(m, "pgsteal_direct") || looked < 1e6 || freed > 0.1*looked {
+		return ""
+	}
+	return fmt.Sprintf("; these threads looked at %s pages and could free %s of them", number(looked), nearly(ratio(freed, looked)))
+}
+
 func reclaimText(direct, kswapd float64) string {
 	if direct+kswapd == 0 {
 		return "no page reclaimed"
@@ -200,8 +226,12 @@ func readVmstatPair(all []sample, g grown) attach.Reading {
 	if g.to.has("pswpin") {
 		read = append(read, g.text(swap, "pages from swap"))
 	}
+	refault := g.byPrefix("workingset_refault")
+	if hasCounter(g.to, "workingset_refault") {
+		read = append(read, g.text(refault, "evicted pages read again"))
+	}
 	reads := strings.Join(read, ", ")
-	if g.to.has("pgmajfault") || g.to.has("pswpin") {
+	if len(read) > 0 {
 		r.Figures = append(r.Figures, reads)
 	}
 	if moved > 0 {
@@ -221,7 +251,7 @@ func readVmstatPair(all []sample, g grown) attach.Reading {
 	} else if stallsKnown(g.to) {
 		r.Signs = append(r.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Against})
 	}
-	if enough(swap, g.seconds, swapRate, stallTotal) || enough(major, g.seconds, majorRate, stallTotal) {
+	if enough(swap, g.seconds, swapRate, stallTotal) || enough(major, g.seconds, majorRate, stallTotal) || enough(refault, g.seconds, refaultRate, 1e5) {
 		r.Signs = append(r.Signs, attach.Sign{Cause: "page-fault", Grade: attach.Candidate, Proof: []string{reads}}, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate, Proof: []string{reads}})
 		r.Means += " Pages have to be read from disk or swap when they are touched: programs that start do that as well."
 	}

@@ -19,6 +19,9 @@ type wait struct {
 	place string // a server of a file system over the network; "": none
 	fills bool   // a pipe, which is full
 	cond  bool   // a condition variable of a module, in which its threads also rest
+	io    bool   // a function is on the stack in which the kernel waits for blocks
+	open  bool   // the journal's thread waits until nobody has the transaction open
+	frees bool   // the kernel's own thread that frees memory: nobody's direct reclaim
 }
 
 // waitOf classifies a kernel stack, innermost function first.
@@ -27,7 +30,11 @@ func waitOf(functions []string) wait {
 	for _, f := range functions {
 		frames = append(frames, kernel.Frame{Func: f})
 	}
-	w := wait{block: sched.BlockOf(frames)}
+	w := wait{block: sched.BlockOf(frames), frees: slices.ContainsFunc(functions, freesMemory)}
+	// What such a thread frees memory for is nobody's wait: it waits for what lies below.
+	for n := len(frames) - 1; w.frees && n >= 0 && causeOf(w.block) == "direct-reclaim"; n-- {
+		w.block = sched.BlockOf(frames[:n])
+	}
 	for _, f := range functions {
 		name, _, _ := strings.Cut(f, ".")
 		if w.at == "" && !schedules(name) {
@@ -39,6 +46,7 @@ func waitOf(functions []string) wait {
 		if w.place == "" {
 			w.place = remotePlace(name)
 		}
+		w.io = w.io || waitsForBlocks(name)
 		w.cond = w.cond || strings.HasPrefix(name, "__cv_") || strings.HasPrefix(name, "cv_wait") || strings.HasPrefix(name, "cv_timedwait")
 		switch {
 		case w.block != sched.BlockOther && w.block != sched.BlockUnknown:
@@ -57,7 +65,43 @@ func waitOf(functions []string) wait {
 	if w.at == "" && len(functions) > 0 {
 		w.at = functions[0]
 	}
+	if w.open = !w.io && w.at != "" && endsTransaction(w.at); w.open {
+		w.block = sched.BlockOther
+	}
 	return w
+}
+
+// freesMemory knows the threads of the kernel that free or compact memory for all others.
+func freesMemory(name string) bool {
+	name, _, _ = strings.Cut(name, ".")
+	switch name {
+	case "kswapd", "balance_pgdat", "kcompactd", "kcompactd_do_work", "khugepaged":
+		return true
+	}
+	return false
+}
+
+// endsTransaction knows where the thread of ext4's or ext3's journal sleeps by itself, without a
+// block in flight: until the last task that has the transaction open is done.
+func endsTransaction(name string) bool {
+	name, _, _ = strings.Cut(name, ".")
+	switch name {
+	case "jbd2_journal_commit_transaction", "journal_commit_transaction", "jbd2_journal_wait_updates", "jbd2_journal_lock_updates":
+		return true
+	}
+	return false
+}
+
+// blockWaits start the names of functions in which the kernel itself waits for blocks. A file
+// system that waits without one of them waits for its journal or a lock: as a rule for a disk, too,
+// which another thread waits for, but a deadlock looks the same.
+var blockWaits = []string{"io_schedule", "bit_wait_io", "folio_wait_", "wait_on_page_", "__lock_page", "lock_page", "__folio_lock", "sleep_on_page", "sleep_on_buffer", "sync_page", "sync_buffer",
+	"blk_", "submit_bio_wait", "wbt_wait", "rq_qos_", "__rq_qos_", "get_request", "__wait_on_buffer", "wait_on_buffer", "__sync_dirty_buffer", "balance_dirty_pages", "dio_await", "do_blockdev_direct_IO",
+	"filemap_fdatawait", "__filemap_fdatawait", "file_fdatawait", "filemap_write_and_wait", "file_write_and_wait", "wb_wait_for_completion", "wait_sb_inodes", "blkdev_issue_flush",
+	"xfs_buf_iowait", "xlog_wait_on_iclog", "xfs_log_force", "_xfs_log_force", "__xfs_log_force", "iomap_dio_rw", "__iomap_dio_rw", "swap_read", "zio_wait", "md_", "raid1_", "raid10_", "raid5_", "dm_", "bch_"}
+
+func waitsForBlocks(name string) bool {
+	return slices.ContainsFunc(blockWaits, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
 // schedules knows functions that stand on every stack of a thread that sleeps.
@@ -129,8 +173,17 @@ func waitWords(w wait) string {
 	if w.fills && w.block == sched.BlockPipe {
 		return "room in a pipe"
 	}
+	if w.open {
+		return "other tasks to close a transaction of its file system (no disk on its stack)"
+	}
 	switch w.block {
 	case sched.BlockDisk:
+		if w.frees {
+			return "the disk, or the file system over a network, that a page is on (the kernel's own thread that frees memory)"
+		}
+		if !w.io {
+			return "the journal or a lock of its file system"
+		}
 		return "the disk"
 	case sched.BlockKernelLock:
 		return "a lock of the kernel"
@@ -151,6 +204,9 @@ func waitWords(w wait) string {
 	case sched.BlockFutex:
 		return "a futex (a lock or a condition of the program)"
 	case sched.BlockNetwork:
+		if strings.HasPrefix(w.at, "do_poll") || strings.HasPrefix(w.at, "do_select") || strings.HasPrefix(w.at, "do_sys_poll") || strings.HasPrefix(w.at, "poll_schedule") {
+			return "a socket, a pipe or another file that it polls"
+		}
 		return "a socket"
 	case sched.BlockTimer:
 		return "a timer"
@@ -224,16 +280,18 @@ func (c waitCount) String() string {
 //
 // A lock whose holder waits for the disk is the disk's: where both are there, the lock's waits are
 // a mechanism and no cause of their own. Alone they are a candidate: nobody says what the holder
-// does.
+// does. The same holds for the journal of a file system.
 func waitSigns(counts []waitCount, total int, long bool) (signs []attach.Sign, outside []string) {
 	var causes []string
+	blocks := slices.ContainsFunc(counts, func(c waitCount) bool { return c.wait.io && !c.wait.frees })
+	open := slices.ContainsFunc(counts, func(c waitCount) bool { return c.wait.open })
 	for _, c := range counts {
 		if c.wait.place != "" {
 			outside = append(outside, c.wait.place)
 			signs = append(signs, attach.Sign{Grade: attach.Outside, Where: c.wait.place, Share: ratio(float64(c.n), float64(total)), Proof: []string{c.String()}})
 			continue
 		}
-		if cause := causeOf(c.wait.block); cause != "" {
+		if cause := causeOf(c.wait.block); cause != "" && !(cause == "disk-wait" && open && !blocks && !c.wait.frees) {
 			if !slices.Contains(causes, cause) {
 				causes = append(causes, cause)
 				signs = append(signs, attach.Sign{Cause: cause, Grade: attach.Candidate, Share: ratio(float64(c.n), float64(total)), Proof: []string{c.String()}})
@@ -248,6 +306,7 @@ func waitSigns(counts []waitCount, total int, long bool) (signs []attach.Sign, o
 		case s.Grade == attach.Outside:
 		case lock(s.Cause) && other:
 			s.BecauseOf = firstOther(causes, lock)
+		case s.Cause == "disk-wait" && !blocks:
 		case long && !lock(s.Cause) && !slices.ContainsFunc(causes, func(c string) bool { return !lock(c) && c != s.Cause }) && len(outside) == 0:
 			s.Grade, s.Sure = attach.Found, finding.Possible
 		}

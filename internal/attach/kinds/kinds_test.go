@@ -29,12 +29,18 @@ func TestFactNames(t *testing.T) {
 		attach.ThrottledShare: kernelfile.FactThrottledShare, attach.Quota: kernelfile.FactQuota,
 		attach.BuddyFree: kernelfile.FactBuddyFree, attach.BuddyHuge: kernelfile.FactBuddyHuge,
 		attach.AllocstallRate: kernelfile.FactAllocstallRate, attach.CompactStallRate: kernelfile.FactCompactStallRate,
+		attach.Orphans: kernelfile.FactOrphans, attach.OrphansMax: kernelfile.FactOrphansMax,
+		attach.Conntrack: kernelfile.FactConntrack, attach.ConntrackMax: kernelfile.FactConntrackMax,
 		attach.MinFree: kernelfile.FactMinFree, attach.MemoryTotal: kernelfile.FactMemTotal,
+		attach.ProcessCPU: systool.ProcessCPU, attach.ContainerCPU: systool.ContainerCPU,
 		attach.StealShare: systool.StealShare, attach.IdleShare: systool.IdleShare, attach.LostMS: database.FactLost,
 	} {
 		if rule != room {
 			t.Errorf("a rule reads %q, and the room writes %q", rule, room)
 		}
+	}
+	if systool.Quota != kernelfile.FactQuota || systool.Orphans != kernelfile.FactOrphans {
+		t.Error("two rooms write a fact under two names")
 	}
 }
 
@@ -72,6 +78,9 @@ type sample struct {
 	name  string
 	paste []byte
 }
+
+// hash is of the name: which samples a test takes does not change with others.
+func (s sample) hash() uint64 { return uint64(crc32.ChecksumIEEE([]byte(s.name))) }
 
 func samples(t testing.TB) (all []sample) {
 	files, err := filepath.Glob("../*/testdata/*.txtar")

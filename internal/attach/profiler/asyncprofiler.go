@@ -2,30 +2,33 @@ package profiler
 
 import (
 	"fmt"
-	"regexp"
+	"math"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
-var asyncProfiler = &attach.Kind{Name: "async-profiler", Claim: claimAsync, Read: readAsync, Hints: []string{"--- ", "Total samples", "percent", "samples  top"}}
+var asyncProfiler = &attach.Kind{Name: "async-profiler", Claim: claimAsync, Read: readAsync, Hints: []string{"--- ", "Total samples", "Total: ", "percent", "samples  top"}}
 
 var (
 	// "--- 3100000000 ns (12.34%), 310 samples"
-	asyncTrace = regexp.MustCompile(`^--- (\d+) (ns|bytes|counts?|total|units?) \((\d+(?:\.\d+)?)%\), (\d+) samples?$`)
-	asyncFrame = regexp.MustCompile(`^\[ ?(\d+)\] (\S.*)$`)
+	asyncTrace = pattern.New(`^--- (\d+) (ns|bytes|counts?|total|units?) \((\d+(?:\.\d+)?)%\), (\d+) samples?$`)
+	// "Total: 3100000000 (12.34%)  samples: 310" of version 1
+	asyncOld   = pattern.New(`^Total: (\d+) \((\d+(?:\.\d+)?)%\)\s+samples: (\d+)$`)
+	asyncFrame = pattern.New(`^\[ ?(\d+)\] (\S.*)$`)
 	// "  820000000   12.34%   82  org.shop.Cart.total"
-	asyncRow = regexp.MustCompile(`^(\d+)\s+(\d+\.\d+)%\s+(\d+)\s+(\S.*)$`)
+	asyncRow = pattern.New(`^(\d+)\s+(\d+\.\d+)%\s+(\d+)\s+(\S.*)$`)
 )
 
 func claimAsync(lines []paste.Line) int {
 	sure := false
 	n := claimed(lines, func(_ int, text string) bool {
 		switch {
-		case asyncTrace.MatchString(text), strings.HasPrefix(text, "--- Execution profile ---"), header(text, "ns", "percent", "samples"), header(text, "bytes", "percent", "samples"):
+		case asyncTrace.MatchString(text), asyncOld.MatchString(text), strings.HasPrefix(text, "--- Execution profile ---"), header(text, "ns", "percent", "samples"), header(text, "bytes", "percent", "samples"):
 			sure = true
-		case sure && (asyncFrame.MatchString(text) || asyncRow.MatchString(text)), strings.HasPrefix(text, "Total samples"), sure && strings.Trim(text, "- ") == "",
+		case sure && (asyncFrame.MatchString(text) || asyncRow.MatchString(text)), strings.HasPrefix(text, "Total samples"), sure && strings.HasPrefix(text, "Frame buffer usage:"), sure && strings.Trim(text, "- ") == "",
 			sure && asyncNote.MatchString(text):
 		default:
 			return false
@@ -36,17 +39,24 @@ func claimAsync(lines []paste.Line) int {
 }
 
 // asyncNote are the counts of samples without a stack: "skipped", "unknown_java : 12 (0.3%)".
-var asyncNote = regexp.MustCompile(`^[a-zA-Z_]+\s*:\s*\d+(\s*\(.*\))?$`)
+var asyncNote = pattern.New(`^[a-zA-Z_][a-zA-Z_ ()-]*:\s*\d+(\s*\(.*\))?$`)
 
 func readAsync(p *attach.Part) attach.Reading {
 	flat, traces := profile{}, profile{stacks: true}
-	unit := "ns"
+	unit, total, ofClass := "ns", 0.0, false
 	var now *sample
 	for _, text := range texts(p) {
-		if m := asyncTrace.FindStringSubmatch(text); m != nil && len(traces.samples) < most {
+		m := asyncTrace.FindStringSubmatch(text)
+		if o := asyncOld.FindStringSubmatch(text); o != nil {
+			m = []string{o[0], o[1], "units", o[2], o[3]}
+		}
+		if m != nil && len(traces.samples) < most {
 			unit = m[2]
 			share, _ := number(m[3])
 			n, _ := whole(m[4])
+			if value, ok := number(m[1]); ok && share > 0 {
+				total = max(total, value/share*100)
+			}
 			traces.samples = append(traces.samples, sample{weight: share / 100})
 			traces.number += n
 			now = &traces.samples[len(traces.samples)-1]
@@ -54,6 +64,7 @@ func readAsync(p *attach.Part) attach.Reading {
 		}
 		if m := asyncFrame.FindStringSubmatch(text); m != nil && now != nil && len(now.program) < 256 {
 			name := strings.TrimSuffix(m[2], "_[k]")
+			ofClass = ofClass || len(now.program)+len(now.kernel) == 0 && javaClass(name)
 			now.program = append(now.program, frames([]string{name}, "")...)
 			if name != m[2] {
 				now.kernel, now.program = append(now.kernel, now.program[len(now.program)-1]), now.program[:len(now.program)-1]
@@ -77,6 +88,15 @@ func readAsync(p *attach.Part) attach.Reading {
 	best.whole = 1
 	r := best.reading()
 	r.Title = fmt.Sprintf("async-profiler, %s", attach.Plural(best.number, "sample"))
+	if ofClass && unit != "bytes" {
+		// A class on top is what is locked or made, which no sample of a CPU has.
+		r.State, r.Signs, r.Next = attach.CannotTell, nil, nil
+		r.Title = fmt.Sprintf("async-profiler of locks or allocations, %s", attach.Plural(best.number, "sample"))
+		r.Figures = append([]string{fmt.Sprintf("%s of nanoseconds in all, if it is of locks; bytes, if of allocations", count(math.Round(total)))}, r.Figures...)
+		r.Means = "If it is of locks, threads waited " + lasts(total/1e9) + " for them in all; over how long it ran is not in it."
+		r.Not = "A share is of the waiting for locks alone, and none of the time."
+		return r
+	}
 	if unit == "bytes" {
 		r.State, r.Signs = attach.CannotTell, nil
 		r.Means = "It is memory that was allocated, and no time."
@@ -87,4 +107,11 @@ func readAsync(p *attach.Part) attach.Reading {
 		r.State = attach.CannotTell
 	}
 	return r
+}
+
+// javaClass reports whether a frame is a class and no method: its last part is in capitals, as in
+// java.util.HashMap$Node.
+func javaClass(name string) bool {
+	last := name[strings.LastIndexByte(name, '.')+1:]
+	return strings.Contains(name, ".") && last != "" && last[0] >= 'A' && last[0] <= 'Z' && !strings.Contains(name, "::") && !strings.ContainsAny(name, " (")
 }

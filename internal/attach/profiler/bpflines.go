@@ -2,45 +2,45 @@ package profiler
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // A lineTool is a BPF tool without columns: each of its rows is of one form.
 type lineTool struct {
 	name  string
 	hints []string
-	row   *regexp.Regexp
-	note  *regexp.Regexp // lines that may stand beside rows; nil: those that all tools have
-	inner bool           // such lines stand between rows only
+	row   *pattern.Regexp
+	note  *pattern.Regexp // lines that may stand beside rows; nil: those that all tools have
+	inner bool            // such lines stand between rows only
 	read  func(r *attach.Reading, p *attach.Part, rows [][]string)
 }
 
 var lineTools = []lineTool{
-	{name: "cpuunclaimed", hints: []string{"unclaimed idle", "Sampling run queues"}, row: regexp.MustCompile(`^(?:\d\d:\d\d:\d\d )?%CPU +([\d.]+)%, unclaimed idle ([\d.]+)%$`), read: readUnclaimed},
-	{name: "runqlen, occupancy", hints: []string{"runqocc", "Sampling run queue length"}, row: regexp.MustCompile(`^runqocc(?:, CPU (\d+) *|: )([\d.]+)%$`), read: readOccupancy},
-	{name: "pidpersec", hints: []string{"PIDs/sec", "Tracing ", "Tracing...", "Attaching "}, row: regexp.MustCompile(`^\d\d:\d\d:\d\d:? PIDs/sec: (?:@: )?(\d+)$`), read: readNewPIDs},
-	{name: "oomkill", hints: []string{"Triggered by PID", "Tracing ", "Attaching "}, row: regexp.MustCompile(`^\d\d:\d\d:\d\d Triggered by PID (\d+) \("(.*?)"\), OOM kill of PID (\d+) \("(.*?)"\), (\d+) pages`), read: readKills},
-	{name: "tcpsubnet", hints: []string{"/32", "/24", "/16", "Tracing..."}, row: regexp.MustCompile(`^(\d+\.\d+\.\d+\.\d+/\d+) +(\d+)$`), note: regexp.MustCompile(`^\[.*\d\d:\d\d:\d\d\]$`), read: readSubnets},
-	{name: "criticalstat", hints: []string{"Total Time:", "Finding critical section"}, row: regexp.MustCompile(`^TASK: (.*?) \(pid +(\d+) tid +\d+\) Total Time: ([\d.]+) *us$`),
-		note: regexp.MustCompile(`^(=+|Section (start|end):.*|\S+\+0x[0-9a-f]+|Finding critical section .*|NO STACK FOUND.*)$`), read: readCritical},
-	{name: "biolatpcts", hints: []string{"p50", "p99", "99.9", "flush  "}, row: regexp.MustCompile(`^(read|write|discard|flush)((?: +(?:-|[\d.]+(?:us|ms|s))){3,})$`),
+	{name: "cpuunclaimed", hints: []string{"unclaimed idle", "Sampling run queues"}, row: pattern.New(`^(?:\d\d:\d\d:\d\d )?%CPU +([\d.]+)%, unclaimed idle ([\d.]+)%$`), read: readUnclaimed},
+	{name: "runqlen, occupancy", hints: []string{"runqocc", "Sampling run queue length"}, row: pattern.New(`^runqocc(?:, CPU (\d+) *|: )([\d.]+)%$`), read: readOccupancy},
+	{name: "pidpersec", hints: []string{"PIDs/sec", "Tracing ", "Tracing...", "Attaching "}, row: pattern.New(`^\d\d:\d\d:\d\d:? PIDs/sec: (?:@: )?(\d+)$`), read: readNewPIDs},
+	{name: "oomkill", hints: []string{"Triggered by PID", "Tracing ", "Attaching "}, row: pattern.New(`^\d\d:\d\d:\d\d Triggered by PID (\d+) \("(.*?)"\), OOM kill of PID (\d+) \("(.*?)"\), (\d+) pages`), read: readKills},
+	{name: "tcpsubnet", hints: []string{"/32", "/24", "/16", "Tracing..."}, row: pattern.New(`^(\d+\.\d+\.\d+\.\d+/\d+) +(\d+)$`), note: pattern.New(`^\[.*\d\d:\d\d:\d\d\]$`), read: readSubnets},
+	{name: "criticalstat", hints: []string{"Total Time:", "Finding critical section"}, row: pattern.New(`^TASK: (.*?) \(pid +(\d+) tid +\d+\) Total Time: ([\d.]+) *us$`),
+		note: pattern.New(`^(=+|Section (start|end):.*|\S+\+0x[0-9a-f]+|Finding critical section .*|NO STACK FOUND.*)$`), read: readCritical},
+	{name: "biolatpcts", hints: []string{"p50", "p99", "99.9", "flush  "}, row: pattern.New(`^(read|write|discard|flush)((?: +(?:-|[\d.]+(?:us|ms|s))){3,})$`),
 		note: percentiles, read: readPercentiles},
-	{name: "netqtop", hints: []string{"QueueID", "Mon ", "Tue ", "Wed ", "Thu ", "Fri ", "Sat ", "Sun "}, row: regexp.MustCompile(`^(\d+|Total)((?: +[\d.]+[KMG]?){5,8})$`),
-		note: regexp.MustCompile(`^(TX|RX|-+|QueueID +avg_size .*|\w{3} \w{3} +\d+ \d\d:\d\d:\d\d \d{4})$`), read: readQueues},
-	{name: "futexctn", hints: []string{" contended ", "Summarize futex"}, row: regexp.MustCompile(`^(.{1,16})\[(\d+)\] lock (0x[0-9a-f]+) contended (\d+) times, (\d+) avg ([un]?m?sec?s?|us|ms|ns) \[max: (\d+) \w+, min (\d+) \w+\]$`),
-		note: regexp.MustCompile(`^(-|#\d+ +0x[0-9a-f]+.*|\[unknown\]|\S+|\S+\(.*\))$`), inner: true, read: readFutexes},
-	{name: "deadlock", hints: []string{"Potential Deadlock Detected"}, row: regexp.MustCompile(`^(Potential Deadlock Detected)!$`),
-		note: regexp.MustCompile(`^(-+|Cycle in lock order graph: .*|Mutex M\d+ \(.*|@ [0-9a-f]{8,} .*|Thread \d+ .*)$`), read: readDeadlock},
-	{name: "load averages, bpftrace", hints: []string{"load averages: ", "Reading load averages", "Attaching "}, row: regexp.MustCompile(`^\d\d:\d\d:\d\d load averages: ([\d.]+) ([\d.]+) ([\d.]+)$`), read: readLoads},
+	{name: "netqtop", hints: []string{"QueueID", "Mon ", "Tue ", "Wed ", "Thu ", "Fri ", "Sat ", "Sun "}, row: pattern.New(`^(\d+|Total)((?: +[\d.]+[KMG]?){5,8})$`),
+		note: pattern.New(`^(TX|RX|-+|QueueID +avg_size .*|\w{3} \w{3} +\d+ \d\d:\d\d:\d\d \d{4})$`), read: readQueues},
+	{name: "futexctn", hints: []string{" contended ", "Summarize futex"}, row: pattern.New(`^(.{1,16})\[(\d+)\] lock (0x[0-9a-f]+) contended (\d+) times, (\d+) avg ([un]?m?sec?s?|us|ms|ns) \[max: (\d+) \w+, min (\d+) \w+\]$`),
+		note: pattern.New(`^(-|#\d+ +0x[0-9a-f]+.*|\[unknown\]|\S+|\S+\(.*\))$`), inner: true, read: readFutexes},
+	{name: "deadlock", hints: []string{"Potential Deadlock Detected"}, row: pattern.New(`^(Potential Deadlock Detected)!$`),
+		note: pattern.New(`^(-+|Cycle in lock order graph: .*|Mutex M\d+ \(.*|@ [0-9a-f]{8,} .*|Thread \d+ .*)$`), read: readDeadlock},
+	{name: "load averages, bpftrace", hints: []string{"load averages: ", "Reading load averages", "Attaching "}, row: pattern.New(`^\d\d:\d\d:\d\d load averages: ([\d.]+) ([\d.]+) ([\d.]+)$`), read: readLoads},
 }
 
 // percentiles is the heading of biolatpcts: a device, and percentiles as a person asked for them.
-var percentiles = regexp.MustCompile(`^[\w/-]+((?: +p?\d+(?:\.\d+)?){3,})$`)
+var percentiles = pattern.New(`^[\w/-]+((?: +p?\d+(?:\.\d+)?){3,})$`)
 
 // lineKinds makes a kind of each.
 func lineKinds() (out []*attach.Kind) {

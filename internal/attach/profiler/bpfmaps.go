@@ -3,25 +3,25 @@ package profiler
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 var bpfMaps = &attach.Kind{Name: "bpftrace maps", Claim: claimMaps, Read: readMaps, Hints: []string{"@", "Attaching "}, Yields: []string{"BPF histogram"}}
 
 var (
 	// "@[comm, 12]: 34", "@total: 5", "@x[a]: count 5, average 3, total 15"
-	mapRowLine = regexp.MustCompile(`^@(\w*)(?:\[(.*)\])?: (-?\d+|count \d+, average -?\d+, total -?\d+)$`)
+	mapRowLine = pattern.New(`^@(\w*)(?:\[(.*)\])?: (-?\d+|count \d+, average -?\d+, total -?\d+)$`)
 	// "@[", "@stacks[tid, " where the key is a stack
-	mapOpen = regexp.MustCompile(`^@(\w*)\[(?:.*,)?$`)
+	mapOpen = pattern.New(`^@(\w*)\[(?:.*,)?$`)
 	// "]: 12", ", redis]: 12"
 	// a frame of such a key, or the end of one of its stacks
-	mapFrame = regexp.MustCompile(`^(?:\s|,|0x[0-9a-f]+$|\S+$|.*\+(?:0x)?[0-9a-f]+(?:$| \())`)
-	mapClose = regexp.MustCompile(`^(?:,\s*)?(.*)\]: (-?\d+)$`)
+	mapFrame = pattern.New(`^(?:\s|,|0x[0-9a-f]+$|\S+$|.*\+(?:0x)?[0-9a-f]+(?:$| \())`)
+	mapClose = pattern.New(`^(?:,\s*)?(.*)\]: (-?\d+)$`)
 )
 
 // mapEntry is an entry of a bpftrace map.

@@ -63,7 +63,7 @@ func (l *latencies) says(what string) string {
 	if n == 0 {
 		return "no " + what
 	}
-	return fmt.Sprintf("%s: median %s, longest %s, %s in all", attach.Plural(n, what), lasts(l.all[(n-1)/2]), lasts(l.max()), lasts(l.sum))
+	return fmt.Sprintf("%s: median %s, longest %s, %s in all", attach.Plural(n, what), lasts(attach.Median(l.all)), lasts(l.max()), lasts(l.sum))
 }
 
 // over counts the values that are at least this long.
@@ -148,12 +148,18 @@ func readBlockIO(t *bpfTable) attach.Reading {
 		fmt.Sprintf("the longest is %s's on %s", l.longest.owner(), l.longest.at("DISK")))
 	share := float64(l.over(0.010)) / float64(len(l.all))
 	r.Not = "It is the disk's time for everybody: whether a request waited for it is not in it, and write-back waits for nobody."
+	median := attach.Median(l.all)
 	switch {
 	case len(l.all) < 10:
 		r.Means = fmt.Sprintf("These are %s: too few to judge a disk.", attach.Plural(len(l.all), "I/O"))
+	case median >= flashLate && t.flash():
+		proof := fmt.Sprintf("half of the I/Os of NVMe took %s or longer, where such a device needs some 0.1 ms", lasts(median))
+		r.Means = upper(proof) + ": it queues, or each write waits for a flush of its cache."
+		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate, Proof: []string{proof}})
+		r.Next = append(r.Next, record(0, "whose requests waited for it"))
 	case share < 0.02:
 		r.State = attach.Healthy
-		r.Means = fmt.Sprintf("The disk answered in time: the median is %s.", lasts(l.all[(len(l.all)-1)/2]))
+		r.Means = fmt.Sprintf("The disk answered in time: the median is %s.", lasts(median))
 		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Against, Share: share})
 	default:
 		proof := fmt.Sprintf("%s of the I/Os took 10 ms or longer, up to %s", pct(share), lasts(l.max()))
@@ -165,6 +171,36 @@ func readBlockIO(t *bpfTable) attach.Reading {
 		}
 		r.Next = append(r.Next, record(0, "whose requests waited for it"))
 	}
+	return r
+}
+
+// flashLate is a median in seconds at which NVMe devices are late.
+const flashLate = 0.002
+
+// flash reports whether all rows are of NVMe devices. Other names do not say what a disk is.
+func (t *bpfTable) flash() bool {
+	return !slices.ContainsFunc(t.rows, func(row bpfRow) bool { return !strings.HasPrefix(row.at("DISK"), "nvme") })
+}
+
+// readFsyncs reads fsyncsnoop of perf-tools: each row is a call that wrote a file's data to disk.
+func readFsyncs(t *bpfTable) attach.Reading {
+	r := t.reading("fsync")
+	if len(t.rows) == 0 {
+		return r
+	}
+	l := t.latencies("LATms", 1e-3)
+	who := attach.Largest(l.by)[0]
+	r.Figures = append(r.Figures, l.says("fsync"), fmt.Sprintf("%d of %d took 10 ms or longer; the longest is of %s, pid %s", l.over(0.010), len(l.all), l.longest.owner(), l.longest.at("PID")),
+		fmt.Sprintf("%s of it in %s", lasts(l.by[who]), who))
+	r.Not = "A thread that syncs waits for it: whether a request waited for that thread is not in it."
+	if n := l.over(0.010); n > 0 {
+		proof := fmt.Sprintf("%d of %s took 10 ms or longer, up to %s", n, attach.Plural(len(l.all), "fsync"), lasts(l.max()))
+		r.Means = upper(proof) + "; half took " + lasts(l.all[(len(l.all)-1)/2]) + " or less."
+		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate, Share: float64(n) / float64(len(l.all)), Proof: []string{proof}})
+		r.Next = append(r.Next, ask("biolatency-bpfcc -m 10 1", 0, "whether the disk took that time"))
+		return r
+	}
+	r.State, r.Means = attach.Healthy, fmt.Sprintf("Data reached the disk in time: %s at most.", lasts(l.max()))
 	return r
 }
 
@@ -238,7 +274,13 @@ func readSlowFunctions(t *bpfTable) attach.Reading {
 
 // readSlowQueue reads runqslower: only waits above a threshold are listed.
 func readSlowQueue(t *bpfTable) attach.Reading {
+	before := len(t.rows)
+	// Old versions list the idle task, which waits for nothing.
+	t.rows = slices.DeleteFunc(t.rows, func(row bpfRow) bool { return strings.HasPrefix(row.owner(), "swapper") || row.at("PID") == "0" })
 	r := t.reading("long wait")
+	if n := before - len(t.rows); n > 0 {
+		r.Flaws = append(r.Flaws, attach.Plural(n, "row")+" of the idle task (swapper) left out: it waits for no CPU")
+	}
 	if len(t.rows) == 0 {
 		r.Means = "No thread waited for a CPU longer than the tool's threshold while it ran."
 		return r

@@ -1,12 +1,14 @@
 package profiler
 
 import (
+	"cmp"
 	"fmt"
-	"regexp"
+	"math"
 	"strings"
 	"time"
 
 	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // readSessions reads tables of connections: how long one lives says nothing of a stall.
@@ -82,11 +84,14 @@ func readConnects(t *bpfTable) attach.Reading {
 // readOpens reads opensnoop.
 func readOpens(t *bpfTable) attach.Reading {
 	r := t.reading("open")
-	failed, by := 0, map[string]float64{}
+	failed, zero, by := 0, 0, map[string]float64{}
 	for _, row := range t.rows {
 		by[row.owner()]++
-		if row.num("ERR") != 0 {
+		switch {
+		case row.num("ERR") != 0:
 			failed++
+		case row.at("FD") == "0":
+			zero++
 		}
 	}
 	if len(t.rows) == 0 {
@@ -96,7 +101,9 @@ func readOpens(t *bpfTable) attach.Reading {
 	r.Figures = append(r.Figures, fmt.Sprintf("%d of %d failed", failed, len(t.rows)), fmt.Sprintf("%s of them are %s's", count(by[who]), who))
 	r.Means = "It lists opened files. No time is in it."
 	r.Not = "Failed opens are mostly a search along a path."
-	if strings.Contains(t.command, "statsnoop") {
+	// Both tools have the same columns: what stands in FD is 0 for each stat that succeeds, and
+	// an open hardly ever returns that.
+	if strings.Contains(t.command, "statsnoop") || zero > 1 && zero+failed == len(t.rows) {
 		r.Title = "statsnoop, " + attach.Plural(len(t.rows), "call") + " of stat"
 		r.Means = "It lists calls of stat. No time is in it."
 		r.Not = "Failed calls are mostly a search along a path."
@@ -179,7 +186,7 @@ func readCounts(t *bpfTable) attach.Reading {
 }
 
 // cacheTotals is llcstat's last line.
-var cacheTotals = regexp.MustCompile(`^Total References: (\d+) Total Misses: \d+ Hit Rate: ([\d.]+)%`)
+var cacheTotals = pattern.New(`^Total References: (\d+) Total Misses: \d+ Hit Rate: ([\d.]+)%`)
 
 // readCache reads hits and misses.
 func readCache(t *bpfTable) attach.Reading {
@@ -209,6 +216,15 @@ func readCache(t *bpfTable) attach.Reading {
 		r.Figures = append(r.Figures, fmt.Sprintf("%s of %s lookups in %s hit in the rows that are here", pct(hits/(hits+misses)), count(hits+misses), what))
 	case hits+misses > 0:
 		r.Figures = append(r.Figures, fmt.Sprintf("%s of %s lookups in %s hit", pct(hits/(hits+misses)), count(hits+misses), what))
+	}
+	if seconds := float64(len(t.rows)) * cmp.Or(t.interval(), 1); len(t.rows) > 0 && !t.has("REFERENCE") && !t.has("COMM") && !t.has("CMD") {
+		r.Figures = append(r.Figures, fmt.Sprintf("%s pages/s missed in the mean, %.3g MiB/s where a page is 4 KiB", count(math.Round(misses/seconds)), misses/seconds/256))
+		if c := t.column("CACHE_MB CACHED_MB"); c != "" {
+			r.Figures = append(r.Figures, fmt.Sprintf("the cache holds %s MB", t.rows[len(t.rows)-1].at(c)))
+		}
+	}
+	if hits+misses >= 1000 && misses > 0.5*(hits+misses) && !t.has("REFERENCE") {
+		r.Means = "Most look-ups miss the page cache: what is read is larger than memory, or is read once. Each miss is a read from a disk; how long anybody waited for them is not in it."
 	}
 	r.Not = "A hit rate is no latency."
 	return r

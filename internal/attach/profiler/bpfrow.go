@@ -1,10 +1,11 @@
 package profiler
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // blanks are names of columns with a blank, and what they are here.
@@ -119,7 +120,7 @@ func clockOf(text string) float64 {
 }
 
 // withUnit is a time as klockstat prints it, with a blank before its unit.
-var withUnit = regexp.MustCompile(`\b(\d+(?:\.\d+)?) (ns|us|ms|s|m|h)(\s|$)`)
+var withUnit = pattern.New(`\b(\d+(?:\.\d+)?) (ns|us|ms|s|m|h)(\s|$)`)
 
 // rowOf divides a row by the columns: those before a program's name from the left, the others after
 // it.

@@ -18,9 +18,13 @@ func bpfTables() []*attach.Kind {
 			out[at].Hints = append(out[at].Hints, hint)
 			continue
 		}
+		hints := []string{hint, "Tracing ", "Ctrl", "loadavg: ", "Attaching "}
+		if tool.bare != nil {
+			hints = append(hints, " R", " W")
+		}
 		out = append(out, &attach.Kind{
 			Name:  tool.name,
-			Hints: []string{hint, "Tracing ", "Ctrl", "loadavg: ", "Attaching "},
+			Hints: hints,
 			Claim: func(lines []paste.Line) int { return claimTable(tool.name, lines) },
 			Read: func(p *attach.Part) attach.Reading {
 				t := readTable(tool, p)
@@ -42,7 +46,7 @@ func tableNote(text string) bool {
 	case len(text) > 2 && strings.Contains("pruth", text[:1]) && text[1] == ':':
 		return true
 	}
-	for _, start := range []string{"Detaching", "Total References:", "Printing ", "Tracing ", "Summarize", "Attached kernel tracepoints", "Exiting trace of "} {
+	for _, start := range []string{"Detaching", "Total References:", "Printing ", "Tracing ", "Summarize", "Attached kernel tracepoints", "Exiting trace of ", "Ending tracing"} {
 		if strings.HasPrefix(text, start) {
 			return true
 		}
@@ -79,10 +83,14 @@ func headNear(name string, lines []paste.Line) bool {
 func claimTable(name string, lines []paste.Line) int {
 	first := strings.TrimSpace(lines[0].Text)
 	tool, columns := columnsOf(first)
+	headed := tool != nil
+	if tool == nil {
+		tool, columns = bareTool(name, lines)
+	}
 	if tool == nil && !(headNear(name, lines) && tableNote(first)) || tool != nil && tool.name != name {
 		return 0
 	}
-	headed, rows, end, notes := tool != nil, 0, 0, 0
+	rows, end, notes := 0, 0, 0
 	claimed(lines, func(i int, text string) bool {
 		if t, c := columnsOf(text); t != nil {
 			if t.name != name {
@@ -103,7 +111,7 @@ func claimTable(name string, lines []paste.Line) int {
 			end = i + 1
 			return true
 		}
-		if strings.HasPrefix(text, "Total References:") {
+		if strings.HasPrefix(text, "Total References:") || strings.HasPrefix(text, "Ending tracing") {
 			end = i + 1
 		}
 		return tableNote(text)
@@ -115,6 +123,18 @@ func claimTable(name string, lines []paste.Line) int {
 		return 0
 	}
 	return end
+}
+
+// bareTool is the tool of this name if its rows stand here without the names of their columns.
+func bareTool(name string, lines []paste.Line) (*bpfTool, []string) {
+	for i := range bpfTools {
+		if t := &bpfTools[i]; t.name == name && t.bare != nil {
+			if columns := t.bareColumns(lines); columns != nil {
+				return t, columns
+			}
+		}
+	}
+	return nil, nil
 }
 
 func hasRow(columns []string, text string) bool {
@@ -141,7 +161,7 @@ type bpfTable struct {
 const mostRows = 1 << 15
 
 func readTable(tool *bpfTool, p *attach.Part) *bpfTable {
-	t := &bpfTable{tool: tool, command: p.Command}
+	t := &bpfTable{tool: tool, command: p.Command, columns: tool.bareColumns(p.Lines)}
 	for i := range p.Lines {
 		text := strings.TrimSpace(p.Lines[i].Text)
 		switch {

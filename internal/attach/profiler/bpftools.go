@@ -5,17 +5,21 @@ import (
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // A bpfTool is a tool of the BPF collections which prints a line for each event, or a table. It is
 // known by the names of its columns.
 type bpfTool struct {
 	name   string
-	has    string // columns of which all are there
-	only   bool   // and no others, in this order
-	most   int    // columns at most; 0: any
-	unlike string // a column that it has not
-	stacks bool   // stacks of the kernel stand below its rows
+	has    string          // columns of which all are there
+	only   bool            // and no others, in this order
+	most   int             // columns at most; 0: any
+	unlike string          // a column that it has not
+	stacks bool            // stacks of the kernel stand below its rows
+	bare   *pattern.Regexp // a row that is known without the names of the columns, which a filter took
+	names  string          // the columns of such a row
 	read   func(t *bpfTable) attach.Reading
 	listed
 
@@ -33,10 +37,13 @@ type listed struct {
 	means, not string `prose:"yes"`
 }
 
+// bareBlockIO is a row of biosnoop: a time, who, which disk, R or W, where, how much, how long.
+var bareBlockIO = pattern.New(`^\d+\.\d{3,9}\s+\S.*?\s+\d+\s+[a-z]\w+\s+[RWDFSUN][A-Z]{0,5}\s+-?\d+\s+\d+\s+\d+\.\d+$`)
+
 // bpfTools are all tools with columns. Where several fit a heading, the first counts.
 var bpfTools = divided([]bpfTool{
 	{name: "drsnoop", has: "LAT(ms) PAGES", read: readReclaims},
-	{name: "biosnoop", has: "DISK LAT(ms)", read: readBlockIO},
+	{name: "biosnoop", has: "DISK LAT(ms)", bare: bareBlockIO, names: "TIME(s) COMM PID DISK T SECTOR BYTES LAT(ms)", read: readBlockIO},
 	{name: "slow file calls", has: "LAT(ms) FILENAME", read: readSlowFiles},
 	{name: "slow functions", has: "LAT(us) RVAL FUNC", read: readSlowFunctions},
 	{name: "slow functions", has: "LAT(ms) RVAL FUNC", read: readSlowFunctions},
@@ -48,6 +55,7 @@ var bpfTools = divided([]bpfTool{
 	{name: "tcpconnlat", has: "LAT(ms) DADDR", read: readConnects},
 	{name: "statsnoop", has: "PID COMM ERR PATH", only: true, read: readOpens},
 	{name: "statsnoop", has: "FD ERR SYSCALL PATH", read: readOpens},
+	{name: "fsyncsnoop", has: "COMM PID LATms FD FILE", read: readFsyncs},
 	{name: "opensnoop", has: "FD ERR PATH", read: readOpens},
 	{name: "opensnoop", has: "COMM PID FD FILE", most: 5, read: readOpens},
 	{name: "iosnoop", has: "TYPE DEV LATms", read: readOldBlockIO},
@@ -213,7 +221,7 @@ const (
 )
 
 var (
-	syncs    = listed{what: "sync", means: "It lists calls of sync: each makes the kernel write all dirty pages to the disks, beside whatever a service writes.", not: "How long one took, and who waited, is not in it: ext4slower or biolatency says that."}
+	syncs    = listed{what: "sync", means: "It lists calls that make the kernel write: sync writes all dirty pages, syncfs those of one file system, and fsync and fdatasync those of one file.", not: "How long one took, and who waited, is not in it: ext4slower or biolatency says that."}
 	tlsCalls = listed{what: "call", sum: "LAT(us)", means: "It lists calls of a TLS library with their microseconds; a handshake's cryptography is CPU time of the service.", not: "A read waits for the peer: such time is no loss here."}
 )
 
@@ -264,6 +272,22 @@ func columnsOf(text string) (*bpfTool, []string) {
 		return nil, nil
 	}
 	return &bpfTools[best], columns
+}
+
+// bareColumns are the columns of rows that have no names above them; nil: they may be of any tool.
+func (t *bpfTool) bareColumns(lines []paste.Line) []string {
+	if t.bare == nil {
+		return nil
+	}
+	for _, l := range lines[:min(2, len(lines))] {
+		if len(l.Text) > 240 || !t.bare.MatchString(strings.TrimSpace(l.Text)) {
+			return nil
+		}
+	}
+	if len(lines) < 2 {
+		return nil
+	}
+	return strings.Fields(t.names)
 }
 
 // headed reports whether columns are this tool's.

@@ -5,6 +5,7 @@
 //	kinds.go        Kinds: the table of this room
 //	text.go         numbers and lines as tools print them
 //	profile.go      where CPUs were found: samples, and what they add up to
+//	filtered.go     views that show only functions with a word in their names
 //	functions.go    functions of the kernel that say what a CPU did
 //	mechanism.go    what shares of CPU time say of causes
 //	reclaimer.go    who frees memory in a sample: a thread for itself, or the kernel's
@@ -13,10 +14,12 @@
 //	perfreport.go   perf report and perf top
 //	perfscript.go   perf script: samples with stacks, of whatever event
 //	perfstat.go     perf stat
+//	perfstatcsv.go  its rows of perf stat -x
 //	perfsched.go    perf sched latency, timehist and map
 //	calls.go        what system calls wait for
 //	stracecount.go  strace -c and ltrace -c
 //	stracelines.go  strace and ltrace line by line
+//	straceended.go  what threads wait for when a trace ends
 //	perftrace.go    perf trace, and its summary
 //	histogram.go    histograms of the BPF tools
 //	histkind.go     what a histogram measures, and what follows
@@ -36,9 +39,12 @@
 //	linuxkicpus.go  the table of CPUs
 //	linuxkimore.go  devices, files, traces and counters of a report
 //	linuxkicalls.go what they say of system calls, sleep and profiles
+//	linuxkilive.go  waits and I/O of one task's report
 //	ftrace.go       ftrace and trace-cmd: events, latencies, function_graph
 //	perftools.go    iosnoop of perf-tools, pt-ioprofile, rbspy
 //	realtime.go     cyclictest
+//	btt.go          btt of blktrace
+//	schbench.go     schbench
 //	perflock.go     perf lock
 //	asyncprofiler.go async-profiler's text
 //	memleak.go      memleak

@@ -1,18 +1,18 @@
 package profiler
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 var foldedStacks = &attach.Kind{Name: "folded stacks", Claim: claimFolded, Read: readFolded, Rows: true, Hints: []string{";"}}
 
 // "java;start_thread;do_syscall_64_[k];schedule_[k] 1234"
-var foldedLine = regexp.MustCompile(`^([^;\s][^;]*(?:;[^;]+)+) (\d{1,18}(?:\.\d+)?)$`)
+var foldedLine = pattern.New(`^([^;\s][^;]*(?:;[^;]+)+) (\d{1,18}(?:\.\d+)?)$`)
 
 func claimFolded(lines []paste.Line) int {
 	rows, depth := 0, 0

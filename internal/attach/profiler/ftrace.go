@@ -2,12 +2,12 @@ package profiler
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 var (
@@ -17,17 +17,17 @@ var (
 
 var (
 	// "   link-9631    [000] d..2. 15614.134982: sched_switch: prev_comm=link ..."
-	traceLine = regexp.MustCompile(`^(\S.{0,30}?)-(\d+)\s+(?:\([- \d]+\)\s+)?\[(\d+)\]\s+(?:[a-zA-Z.\d]{4,6}\s+)?(\d+\.\d+): +([\w.]+:?.*)$`)
-	wakeupPID = regexp.MustCompile(`(?:^|[ :\]])(?:comm=\S.*? )?pid=(\d+)|(\S+):(\d+) \[\d+\]`)
-	nextPID   = regexp.MustCompile(`next_comm=(.*?) next_pid=(\d+)|==> (\S.*?):(\d+) \[\d+\]`)
-	prevPID   = regexp.MustCompile(`prev_pid=(\d+) prev_prio=\d+ prev_state=(\S+)`)
-	latency   = regexp.MustCompile(`^# latency: (\d+) us`)
-	hwlatLine = regexp.MustCompile(`inner/outer\(us\):\s*(\d+)/(\d+)`)
-	timerlat  = regexp.MustCompile(`context\s+(irq|thread) timer_latency\s+(\d+) ns`)
+	traceLine = pattern.New(`^(\S.{0,30}?)-(\d+)\s+(?:\([- \d]+\)\s+)?\[(\d+)\]\s+(?:[a-zA-Z.\d]{4,6}\s+)?(\d+\.\d+): +([\w.]+:?.*)$`)
+	wakeupPID = pattern.New(`(?:^|[ :\]])(?:comm=\S.*? )?pid=(\d+)|(\S+):(\d+) \[\d+\]`)
+	nextPID   = pattern.New(`next_comm=(.*?) next_pid=(\d+)|==> (\S.*?):(\d+) \[\d+\]`)
+	prevPID   = pattern.New(`prev_pid=(\d+) prev_prio=\d+ prev_state=(\S+)`)
+	latency   = pattern.New(`^# latency: (\d+) us`)
+	hwlatLine = pattern.New(`inner/outer\(us\):\s*(\d+)/(\d+)`)
+	timerlat  = pattern.New(`context\s+(irq|thread) timer_latency\s+(\d+) ns`)
 	// "81.637220: 1000000  190  99.98100  9  18  0  1007  18  1"
-	osnoise = regexp.MustCompile(`^(\d{4,9})\s+(\d+)\s+(\d+\.\d+)\s+(\d+)\s+\d+`)
+	osnoise = pattern.New(`^(\d{4,9})\s+(\d+)\s+(\d+\.\d+)\s+(\d+)\s+\d+`)
 	// " 0)   1.234 us    |  func();", " 1) ! 123.4 us |  } /* func */", " 0)       |  do_fork() {"
-	graphLineOf = regexp.MustCompile(`^(?:\d+\.\d+ \|\s+)?(\d+)\)\s+(?:\S.*? \|\s+)?(?:([+!#*@$]) )?(?:(\d+\.\d+) us)?\s*\|\s{0,}(\S.*)$`)
+	graphLineOf = pattern.New(`^(?:\d+\.\d+ \|\s+)?(\d+)\)\s+(?:\S.*? \|\s+)?(?:([+!#*@$]) )?(?:(\d+\.\d+) us)?\s*\|\s{0,}(\S.*)$`)
 )
 
 func claimTrace(lines []paste.Line) int {
@@ -123,7 +123,7 @@ func readKernelTrace(p *attach.Part) attach.Reading {
 			first = at
 		}
 		last = at
-		for _, re := range []*regexp.Regexp{hwlatLine, timerlat} {
+		for _, re := range []*pattern.Regexp{hwlatLine, timerlat} {
 			if h := re.FindStringSubmatch(m[5]); h != nil {
 				a, _ := number(h[1])
 				b, _ := number(h[2])
@@ -173,7 +173,7 @@ func traceLatency(r attach.Reading, tracer string, worst float64, noise []float6
 		}
 	case len(noise) > 0:
 		slices.Sort(noise)
-		r.Figures = append(r.Figures, fmt.Sprintf("median noise %.3g %% of the time", noise[(len(noise)-1)/2]))
+		r.Figures = append(r.Figures, fmt.Sprintf("median noise %.3g %% of the time", attach.Median(noise)))
 		r.Means = "It is what the kernel, interrupts and other threads took from a thread that only wants to run."
 	default:
 		r.Means = fmt.Sprintf("The longest latency that the tracer saw is %s.", lasts(worst/1e6))
@@ -199,8 +199,7 @@ func traceEvents(r attach.Reading, s *switchTrace, events map[string]float64, n,
 	slices.Sort(s.delays)
 	longest := s.delays[len(s.delays)-1]
 	who := longestTask(s.tasks, func(t *taskDelay) float64 { return t.avg })
-	r.Figures = append([]string{fmt.Sprintf("from ready to running: median %s ms, p99 %s ms, longest %s ms, by %s pairs", trim(s.delays[(len(s.delays)-1)/2]),
-		trim(s.delays[(len(s.delays)-1)*99/100]), trim(longest), count(float64(len(s.delays)))), fmt.Sprintf("%s waited longest: %s ms in %s switches", who.name, trim(who.avg), count(who.switches))}, r.Figures...)
+	r.Figures = append([]string{fmt.Sprintf("from ready to running: %s, by %s pairs", spread(s.delays), count(float64(len(s.delays)))), fmt.Sprintf("%s waited longest: %s ms in %s switches", who.name, trim(who.avg), count(who.switches))}, r.Figures...)
 	r.Not = "A throttled cgroup delays threads in the same way."
 	delayMeaning(&r, s.waited, max(span*1000-s.waited, 0), float64(len(s.delays)), longest)
 	return r

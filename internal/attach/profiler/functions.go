@@ -169,6 +169,22 @@ func jvmCollector(comm string) bool {
 	return false
 }
 
+// jvmCollectors are starts of names of the classes in which HotSpot's collectors work.
+var jvmCollectors = []string{"GCTaskThread::", "GCTaskManager::", "StealTask::", "ParallelTaskTerminator::", "TaskTerminator::", "PSScavenge::", "PSPromotionManager::", "PSParallelCompact::",
+	"PSMarkSweep::", "ParallelScavengeHeap::", "ParCompactionManager::", "G1ParTask::", "G1ParScanThreadState::", "G1CollectedHeap::", "G1ConcurrentMark::", "G1CMTask::", "G1RemSet::",
+	"ConcurrentMarkThread::", "CMSCollector::", "CMTask::", "DefNewGeneration::", "ParNewGeneration::", "GenCollectedHeap::", "GenMarkSweep::", "VM_ParallelGC", "VM_GenCollect", "VM_G1",
+	"ZMark::", "ZRelocate::", "ZHeap::", "ShenandoahHeap::", "ShenandoahConcurrent"}
+
+// jvmCollects reports whether a stack is of a JVM that collects garbage.
+func jvmCollects(frames []kernel.Frame) bool {
+	for i := range frames {
+		if slices.ContainsFunc(jvmCollectors, func(p string) bool { return strings.HasPrefix(frames[i].Func, p) }) {
+			return true
+		}
+	}
+	return false
+}
+
 // collects reports whether a stack is of a goroutine of Go's collector.
 func collects(frames []kernel.Frame) bool {
 	for i := range frames {

@@ -3,30 +3,30 @@ package profiler
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 var bpfHistogram = &attach.Kind{Name: "BPF histogram", Claim: claimHistogram, Read: readHistogram}
 
 // keyLine is what bcc's tools print above one of several histograms: "disk = 'sda'", "pid = 7".
-var keyLine = regexp.MustCompile(`^([\w:]{1,40}|(?:Remote|Local|All) Addres{1,2}(?:es)?) = (.{1,120})$`)
+var keyLine = pattern.New(`^([\w:]{1,40}|(?:Remote|Local|All) Addres{1,2}(?:es)?) = (.{1,120})$`)
 
-var clockLine = regexp.MustCompile(`^(?:@ ?)?\d{2}:\d{2}:\d{2}:?$`)
+var clockLine = pattern.New(`^(?:@ ?)?\d{2}:\d{2}:\d{2}:?$`)
 
 // preamble reports whether a line is what the BPF tools print before any figures.
 func preamble(text string) bool {
 	return text == "^C" || clockLine.MatchString(text) || strings.HasPrefix(text, "Attaching ") && strings.Contains(text, "probe") ||
-		hitEnd(text) || strings.HasPrefix(text, "Tracing ") && strings.HasSuffix(text, "... Output every 1 secs.") || strings.HasPrefix(text, "avg = ") || strings.HasPrefix(text, "Lost ") && strings.Contains(text, "events")
+		hitEnd(text) || strings.HasPrefix(text, "Tracing ") && strings.HasSuffix(text, "... Output every 1 secs.") || strings.HasPrefix(text, "avg = ") || strings.HasPrefix(text, "Exiting trace of ") || strings.HasPrefix(text, "Lost ") && strings.Contains(text, "events")
 }
 
 // forSeconds is how the perf-tools say the same.
-var forSeconds = regexp.MustCompile(`( for \d+ seconds( \(buffered\))?\.\.\.|Output every \d+ seconds\.)$`)
+var forSeconds = pattern.New(`( for \d+ seconds( \(buffered\))?\.\.\.|Output every \d+ seconds\.)$`)
 
 // hitEnd reports whether a line says how to end a tool.
 func hitEnd(text string) bool {
@@ -60,6 +60,10 @@ func claimHistogram(lines []paste.Line) int {
 	rows, end, since := 0, 0, 0
 	claimed(lines, func(i int, text string) bool {
 		row, ok := histLine(text)
+		if !ok && rows > 0 && i+1 == len(lines) && cutRow.MatchString(text) {
+			end = i + 1
+			return false
+		}
 		switch {
 		case !ok:
 			return false
@@ -68,7 +72,7 @@ func claimHistogram(lines []paste.Line) int {
 		case since > 8: // a row is near, or this is something else
 			return false
 		default:
-			if since++; strings.HasPrefix(text, "avg = ") {
+			if since++; strings.HasPrefix(text, "avg = ") || strings.HasPrefix(text, "Exiting trace of ") {
 				end = i + 1
 			}
 		}
@@ -97,8 +101,12 @@ const (
 	ofWork     measure = "time that work of the kernel queued"
 	ofSizes    measure = "sizes"
 	ofBacklog  measure = "length of the queue of new connections"
+	ofLatency  measure = "a latency, by the name of its map"
 	ofUnknown  measure = "values of which the text does not say what they are"
 )
+
+// oneFunction is the first line of funclatency of libbpf: the function alone, or a program's.
+var oneFunction = pattern.New(`(?m)^tracing (?:[\w./-]+:)?[a-z_][\w.]*\. +hit ctrl-c to exit\.?$`)
 
 // measureOf says what is measured, by the words of the tool and the command above it.
 func measureOf(context string) measure {
@@ -131,7 +139,7 @@ func measureOf(context string) measure {
 		return ofQueries
 	case has("work queue request", "wqlat"):
 		return ofWork
-	case has("tracing 1 function", "functions for", "funclatency"):
+	case has("tracing 1 function", "functions for", "funclatency"), oneFunction.MatchString(c):
 		return ofFunction
 	}
 	return ofUnknown
@@ -166,6 +174,10 @@ func histograms(p *attach.Part) (out []*histogram, context string, intervals int
 			key = strings.Trim(m[1]+" "+strings.Trim(m[2], "'\""), " ")
 			words = append(words, text)
 			now = nil
+			continue
+		}
+		if now != nil && cutRow.MatchString(text) {
+			now.cut = true
 			continue
 		}
 		label := ""
@@ -226,6 +238,9 @@ func (h *histogram) says() string {
 		for _, least := range []float64{0.001, 0.010} {
 			if over := h.from(least / s); over > 0 {
 				line += fmt.Sprintf("; %s (%s) from %s on", count(over), pct(over/n), h.value(h.border(least/s)))
+			} else if h.cut {
+				line += "; it is cut off above " + h.value(h.buckets[len(h.buckets)-1].high)
+				break
 			} else {
 				line += "; none from " + h.value(least/s) + " on"
 				break
@@ -251,13 +266,30 @@ func (h *histogram) border(least float64) float64 {
 	return least
 }
 
+// latency reports whether a map's name says that its values are times which somebody waited.
+func (h *histogram) latency() bool {
+	name, _, _ := strings.Cut(strings.TrimPrefix(h.label, "@"), "[")
+	return h.seconds() > 0 && slices.ContainsFunc(strings.Split(strings.ToLower(name), "_"), func(w string) bool { return latencyWords[w] })
+}
+
+var latencyWords = words("lat latency latencies delay wait waited waiting")
+
+// tracedFunction is the function that funclatency names above its table.
+var tracedFunction = pattern.New(`(?i)Tracing \d+ functions? for "([^"\s]{1,80})"`)
+
 func readHistogram(p *attach.Part) attach.Reading {
 	all, context, intervals := histograms(p)
 	what := measureOf(context)
+	if what == ofUnknown && slices.ContainsFunc(all, (*histogram).latency) {
+		what = ofLatency
+	}
 	slices.SortStableFunc(all, func(a, b *histogram) int {
 		return cmp.Compare(b.at(0.99).low*cmp.Or(b.seconds(), 1), a.at(0.99).low*cmp.Or(a.seconds(), 1))
 	})
 	r := attach.Reading{Title: fmt.Sprintf("histogram of %s", what), State: attach.CannotTell}
+	if m := tracedFunction.FindStringSubmatch(context); m != nil && what == ofFunction {
+		r.Title = fmt.Sprintf("histogram of time in %s", m[1])
+	}
 	if len(all) > 1 {
 		r.Title = fmt.Sprintf("%d histograms of %s", len(all), what)
 	}
@@ -274,6 +306,10 @@ func readHistogram(p *attach.Part) attach.Reading {
 		}
 	}
 	histMeaning(&r, what, worstOf(all), largest)
+	if slices.ContainsFunc(all, func(h *histogram) bool { return h.cut }) && r.State == attach.Healthy {
+		r.State, r.Signs, r.Facts = attach.CannotTell, nil, nil
+		r.Means = "It is cut off within its rows: what is shown is fast, and the longer ones are not in it."
+	}
 	if all[0].unit == "usecs" || all[0].unit == "nsecs" {
 		r.Not = strings.TrimSpace(r.Not + " Borders of buckets are powers of two: 1.02 ms is 1024 us.")
 	}
@@ -340,6 +376,12 @@ func histMeaning(r *attach.Reading, what measure, worst, main *histogram) {
 			r.State = attach.Healthy
 			r.Means += " Hardly any did."
 		}
+	case ofLatency:
+		r.Means = "By its name and unit it is how long something took or waited; of what, its key or the script says."
+		if s, n := main.seconds(), main.total(); s > 0 && n >= 20 && main.from(0.010/s) >= n/100 {
+			r.Means = fmt.Sprintf("By its name and unit it is how long something took or waited: %s of it 10 ms or longer. Of what, its key or the script says.", pct(main.from(0.010/s)/n))
+		}
+		r.Not = "A long tail may be idle waiting: who waits for it is not in it."
 	case ofSizes:
 		r.Means = "It is a distribution of sizes: no time is in it."
 	default:

@@ -1,8 +1,9 @@
 package profiler
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // bucket is a row of a histogram: how many values were at least low and below high.
@@ -18,22 +19,25 @@ type histogram struct {
 	label   string // of the column: "usecs", "runqlen", "@ns"
 	buckets []bucket
 	wrong   float64 // values that are no times
+	cut     bool    // it ends within a row: what is above is not in it
 }
 
 var (
 	// "     1024 -> 2047       : 27       |*                   |"
-	arrowRow = regexp.MustCompile(`^\(?(\d+)\s*->\s*(\d+)\)?\s*:\s*(\d+)\s*(\|.*)?$`)
+	arrowRow = pattern.New(`^\(?(\d+)\s*->\s*(\d+)\)?\s*:\s*(\d+)\s*(\|.*)?$`)
 	// "  1.0 -> 7.9       : 38       |#      |", with open ends: bitesize of perf-tools
-	openRow = regexp.MustCompile(`^(\d+\.\d)?\s*->\s*(\d+\.\d)?\s*:\s*(\d+)\s*\|[# ]*\|$`)
+	openRow = pattern.New(`^(\d+\.\d)?\s*->\s*(\d+\.\d)?\s*:\s*(\d+)\s*\|[# ]*\|$`)
 	// "     3      : 27       |*        |" as runqlen prints it
-	singleRow = regexp.MustCompile(`^(\d+)\s*:\s*(\d+)\s*\|[* ]*\+?\|?$`)
+	singleRow = pattern.New(`^(\d+)\s*:\s*(\d+)\s*\|[* ]*\+?\|?$`)
 	// "[16, 32)             725 |@@                |", "[0]  12 |@|", "(..., 0)  5 ||"
-	bracketRow = regexp.MustCompile(`^[\[(]([-\d.]+[KMGTP]?)(?:, ?([-\d.]+[KMGTP]?|\.\.\.)[\])]|\])\s+(\d+)\s*(\|.*)?$`)
+	bracketRow = pattern.New(`^[\[(]([-\d.]+[KMGTP]?)(?:, ?([-\d.]+[KMGTP]?|\.\.\.)[\])]|\])\s+(\d+)\s*(\|.*)?$`)
 	// "     usecs               : count     distribution"
 	// "  >=(ms) .. <(ms)   : I/O      |Distribution      |" in perf-tools
-	arrowHead = regexp.MustCompile(`^(.*?\S)\s*:\s*(?:count\s+distribution|I/O\s+\|?Distribution\s*\|?)$`)
+	arrowHead = pattern.New(`^(.*?\S)\s*:\s*(?:count\s+distribution|I/O\s+\|?Distribution\s*\|?)$`)
+	// "        64 -> 127        :", "[64, 12": a row that the end of the text cut
+	cutRow = pattern.New(`^(?:\d+\s*->\s*\d*\s*:?|\[\d+[KMGTP]?,(?: ?\d*[KMGTP]?\)?)?)$`)
 	// "@usecs:", "@[java]:", "@us[java, 12]:"
-	mapHead = regexp.MustCompile(`^(@\w*(?:\[.*\])?):$`)
+	mapHead = pattern.New(`^(@\w*(?:\[.*\])?):$`)
 )
 
 // bucketOf reads a row of a histogram.

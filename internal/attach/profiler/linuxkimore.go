@@ -3,18 +3,18 @@ package profiler
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 var (
 	// "FD: 47 REG dev: 0x4 /proc/stat", and "device: 0x0fd00000 ... filename: /data/t.dbf"
-	kiFile = regexp.MustCompile(`^(?:FD:?\s+\d+\s+[A-Z]\w*\s|device: 0x[0-9a-f]+ .*filename:\s)\s*(\S.*)$`)
+	kiFile = pattern.New(`^(?:FD:?\s+\d+\s+[A-Z]\w*\s|device: 0x[0-9a-f]+ .*filename:\s)\s*(\S.*)$`)
 	// "0.100908 cpu=3 pid=1026 semget [64] ret=-2 syscallbeg= 0.000725 key=0x10cabb74"
-	kiTracedCall = regexp.MustCompile(`^\d+\.\d{6} cpu=\d+ [pt]id=\d+(?: tgid=\d+)? ([a-z_]\w*)(?: \[\d+\])? ret=(\S+) syscallbeg=\s*(\d+\.\d{6})`)
+	kiTracedCall = pattern.New(`^\d+\.\d{6} cpu=\d+ [pt]id=\d+(?: tgid=\d+)? ([a-z_]\w*)(?: \[\d+\])? ret=(\S+) syscallbeg=\s*(\d+\.\d{6})`)
 )
 
 // kiTraced is the calls of one name in a trace.

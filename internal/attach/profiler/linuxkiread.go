@@ -34,6 +34,8 @@ type kiReport struct {
 	devices       []kiDeviceRow
 	deviceHead    []string
 	herds         []kiHerdRow
+	waits         []kiWaitRow
+	disks         []kiDiskRow
 	file          string             // whose calls follow
 	cpi, hits     float64            // cycles per instruction; share of reads that the last cache had
 	irqs          map[string]float64 // s, by kind
@@ -111,6 +113,9 @@ func readKIReport(p *attach.Part) *kiReport {
 func (k *kiReport) line(text string, mode *kiMode) {
 	if m := kiHot.FindStringSubmatch(text); m != nil {
 		k.hotRow(m)
+		return
+	}
+	if k.liveRow(text) {
 		return
 	}
 	if m := kiSleepFunc.FindStringSubmatch(text); m != nil {
@@ -299,9 +304,10 @@ func (k *kiReport) callPart(f []string) {
 			c.asleep, _ = number(f[3])
 		}
 	case "Sleep":
-		if len(f) >= 7 {
+		if len(f) >= 6 { // some versions leave the longest out
 			amount, _ := number(f[3])
-			c.sleeps.add(c.waitIn(f[6]), f[6], amount)
+			name := f[min(len(f)-1, 6)]
+			c.sleeps.add(c.waitIn(name), name, amount)
 		}
 	case "RUNQ":
 		c.queued, _ = number(f[1])
@@ -320,6 +326,7 @@ func readKI(p *attach.Part) attach.Reading {
 	k.readCalls(&r)
 	k.readSleep(&r)
 	k.readProfile(&r)
+	k.readLive(&r)
 	if len(k.irqs) > 0 {
 		k.says("interrupts")
 		total := 0.0

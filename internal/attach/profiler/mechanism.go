@@ -22,6 +22,9 @@ const (
 // ofCgroup is the name of reclaim that the limit of a memory cgroup asks for.
 const ofCgroup = "of the memory cgroup"
 
+// cgroupRemedy is what helps against it: what makes kswapd start earlier is no help for a group.
+const cgroupRemedy = "Of the cgroup: a higher memory.max, or less page cache in it (O_DIRECT, fadvise DONTNEED, fewer files)"
+
 // fewest is how many samples a share needs; floor how large a share of CPU time is worth a word.
 const fewest = 50
 
@@ -61,12 +64,22 @@ func (p *profile) reading() attach.Reading {
 	if p.number > 0 && p.number < fewest {
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("These are %s: too few for a share.", attach.Plural(p.number, "sample"))
+		if p.number == 1 {
+			r.Means = "This is one sample: too little for a share."
+		}
+		if t.share(t.jvmGC) >= 0.5 {
+			r.Means = fmt.Sprintf("These are %s, too few for a share; most are in the JVM's collector, which stops all threads for much of its work.", attach.Plural(p.number, "sample"))
+			r.Next = append(r.Next, ask("jstat -gcutil PID 1000 10", 0, "how often it collects, and how long"))
+		}
 		t.few(&r)
 		return r
 	}
 	t.mechanisms(&r)
 	t.rest(&r)
 	t.conclude(&r)
+	if word := t.filterOf(); word != "" {
+		ofFilter(&r, word, len(t.funcs))
+	}
 	if switched && len(r.Signs) == 0 {
 		r.State, r.Means = attach.CannotTell, "The samples are context switches and not CPU time: no lock stands out among what threads wait for."
 	}
@@ -107,8 +120,8 @@ func (t *tally) mechanisms(r *attach.Reading) {
 	for _, rule := range rules {
 		part := t.kinds[rule.kind]
 		if rule.kind == account.WorkReclaim {
-			part -= t.kthreads
-			if t.share(t.direct) < rule.least {
+			part += t.reclaimSpin - t.kthreads
+			if t.share(t.direct+t.reclaimSpin) < rule.least {
 				t.reclaimers(r, rule.least)
 				continue
 			}
@@ -117,11 +130,18 @@ func (t *tally) mechanisms(r *attach.Reading) {
 			part -= t.names[rule.kind]["runtime.Gosched"] // the sweeper's, who yields between spans
 		}
 		if share := t.share(part); share >= rule.least {
-			what := string(rule.kind)
-			if rule.kind == account.WorkReclaim && t.names[rule.kind][ofCgroup] >= part/2 {
+			what, spins := string(rule.kind), ""
+			ofGroup := rule.kind == account.WorkReclaim && t.names[rule.kind][ofCgroup] >= (part-t.reclaimSpin)/2
+			if ofGroup {
 				what += " " + ofCgroup
 			}
-			t.found(r, rule.cause, share, rule.because, fmt.Sprintf("%s of the busy CPU time is %s: %s", pct(share), what, rule.proof))
+			if in := t.share(t.reclaimSpin); rule.kind == account.WorkReclaim && in >= 0.005 {
+				spins = fmt.Sprintf("; %s of it spins for locks there", pct(in))
+			}
+			t.found(r, rule.cause, share, rule.because, fmt.Sprintf("%s of the busy CPU time is %s: %s", pct(share), what, rule.proof)+spins)
+			if ofGroup {
+				r.Signs[len(r.Signs)-1].Remedy = cgroupRemedy
+			}
 		}
 	}
 }
@@ -158,6 +178,8 @@ func (t *tally) locks(r *attach.Reading) {
 	because := ""
 	if inFaults >= spin/2 && inFaults > 0 {
 		because = "page-fault"
+	} else if t.reclaimSpin >= t.kinds[account.WorkKernelLock]/2 && t.reclaimSpin > 0 {
+		because = "direct-reclaim"
 	}
 	if spin >= 0.10 {
 		line := fmt.Sprintf("%s of the busy CPU time is spent spinning for locks of the kernel", pct(spin))
@@ -270,9 +292,13 @@ func (t *tally) conclude(r *attach.Reading) {
 		shown += part
 	}
 	switch {
+	case shown < 0.2*t.whole && t.p.through.share > 2*shown/t.whole:
+		r.State = attach.CannotTell
+		r.Means = fmt.Sprintf("%s of the samples are in what %s calls, and %s in the functions that are listed themselves: which ones it calls was cut off, or they have no symbols.", pct(t.p.through.share), t.p.through.name, pct(shown/t.whole))
+		r.Next = append(r.Next, ask("perf report --stdio --no-children --sort symbol", 0, "the functions by what they take themselves, of the same recording"))
 	case shown < 0.2*t.whole:
 		r.State = attach.CannotTell
-		r.Means = fmt.Sprintf("Only %s of the samples are in what is here: the rest was cut off.", pct(shown/t.whole))
+		r.Means = fmt.Sprintf("Only %s of the samples are in what is here: the rest was filtered or cut off.", pct(shown/t.whole))
 	case t.unnamed > 0 && len(t.funcs) == 0 && len(t.comms) > 0 && !t.p.stacks:
 		r.State = attach.CannotTell
 		r.Figures = []string{"by thread: " + t.top(t.comms, 3, 0)}

@@ -2,15 +2,15 @@ package profiler
 
 import (
 	"fmt"
-	"regexp"
 
 	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 var (
 	// "	160 bytes in 10 allocations from stack", with lines of addresses above it by -a
-	leakStack = regexp.MustCompile(`^(\d+) bytes in (\d+) allocations from stack`)
-	leakTop   = regexp.MustCompile(`^\[\d\d:\d\d:\d\d\] Top \d+ stacks with outstanding allocations:`)
+	leakStack = pattern.New(`^(\d+) bytes in (\d+) allocations from stack`)
+	leakTop   = pattern.New(`^\[\d\d:\d\d:\d\d\] Top \d+ stacks with outstanding allocations:`)
 )
 
 // leaks is what one report of memleak lists.

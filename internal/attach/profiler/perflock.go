@@ -2,20 +2,20 @@ package profiler
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 var perfLock = &attach.Kind{Name: "perf lock", Claim: claimPerfLock, Read: readPerfLock, Hints: []string{"contended", "wait"}}
 
 var (
 	// "  40   50.25 us   8.10 us   1.26 us   spinlock   native_write_msr+0x6"
-	contentionRow = regexp.MustCompile(`^(\d+)\s+(\d+(?:\.\d+)?) (ns|us|ms|s)\s+(\d+(?:\.\d+)?) (ns|us|ms|s)\s+(\d+(?:\.\d+)?) (ns|us|ms|s)\s+(?:(\S+)\s+)?(\S.*)$`)
+	contentionRow = pattern.New(`^(\d+)\s+(\d+(?:\.\d+)?) (ns|us|ms|s)\s+(\d+(?:\.\d+)?) (ns|us|ms|s)\s+(\d+(?:\.\d+)?) (ns|us|ms|s)\s+(?:(\S+)\s+)?(\S.*)$`)
 	// "  &rq->__lock   1200   33   2.10 us   70.11 us   9.11 us   512 ns", in ns before 6.x
-	lockRow = regexp.MustCompile(`^(\S+)\s+(\d+)\s+(\d+)\s+(\d+(?:\.\d+)?)(?: (ns|us|ms|s))?\s+(\d+(?:\.\d+)?)(?: (ns|us|ms|s))?\s+(\d+(?:\.\d+)?)(?: (ns|us|ms|s))?\s+(\d+(?:\.\d+)?)(?: (ns|us|ms|s))?$`)
+	lockRow = pattern.New(`^(\S+)\s+(\d+)\s+(\d+)\s+(\d+(?:\.\d+)?)(?: (ns|us|ms|s))?\s+(\d+(?:\.\d+)?)(?: (ns|us|ms|s))?\s+(\d+(?:\.\d+)?)(?: (ns|us|ms|s))?\s+(\d+(?:\.\d+)?)(?: (ns|us|ms|s))?$`)
 )
 
 func lockHead(text string) bool {

@@ -2,7 +2,6 @@ package profiler
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 	"github.com/whystall/whystall/internal/oncpu"
 )
 
@@ -25,7 +25,7 @@ type perfRow struct {
 }
 
 // oldTopRow is a row of perf top before 3.1: "120249.00 74.6% do_raw_spin_lock [kernel.kallsyms]".
-var oldTopRow = regexp.MustCompile(`^\d+\.\d\d\s+(\d+\.\d%)\s+([\w.@:~<>]+)\s+(\[[\w.]+\]|/\S+|\S+\.so\S*)$`)
+var oldTopRow = pattern.New(`^\d+\.\d\d\s+(\d+\.\d%)\s+([\w.@:~<>]+)\s+(\[[\w.]+\]|/\S+|\S+\.so\S*)$`)
 
 // marks say whose code a symbol is of.
 var marks = words("[k] [.] [u] [g] [H] [h]")
@@ -308,6 +308,9 @@ func (s *perfSection) add(row perfRow, below []string) {
 	if row.screen {
 		below = printed(below)
 	}
+	if row.children > s.p.through.share && row.self < row.children/2 {
+		s.p.through = reached{row.symbol, row.children}
+	}
 	s.caller(row, below)
 	left := row.self
 	for _, c := range chains(below, row.symbol, row.self) {
@@ -348,6 +351,7 @@ func (s *perfSection) caller(row perfRow, below []string) {
 		return
 	}
 	s.called, s.covered, s.below = nil, row.children, nil
+	paths = withRest(paths, row.children)
 	for _, p := range paths {
 		if row.screen && p.deeper {
 			p.names = append(p.names, "[unknown]")

@@ -3,12 +3,12 @@ package profiler
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 var (
@@ -19,16 +19,16 @@ var (
 
 var (
 	// "  target:(5)  |  828.076 ms |  3556 | avg:   0.888 ms | max: 492.233 ms | max at: 12374.3 s"
-	latencyRow = regexp.MustCompile(`^(\S.*?):\(?(\d+)\)?\s*\|\s*(\d+[.,]\d+) ms\s*\|\s*(\d+)\s*\|\s*avg:\s*(\d+[.,]\d+) ms\s*\|\s*max:\s*(\d+[.,]\d+) ms\s*\|?.*$`)
-	latencyEnd = regexp.MustCompile(`^TOTAL:\s*\|\s*(\d+[.,]\d+) ms\s*\|\s*(\d+)\s*\|`)
+	latencyRow = pattern.New(`^(\S.*?):\(?(\d+)\)?\s*\|\s*(\d+[.,]\d+) ms\s*\|\s*(\d+)\s*\|\s*avg:\s*(\d+[.,]\d+) ms\s*\|\s*max:\s*(\d+[.,]\d+) ms\s*\|?.*$`)
+	latencyEnd = pattern.New(`^TOTAL:\s*\|\s*(\d+[.,]\d+) ms\s*\|\s*(\d+)\s*\|`)
 	// "kblockd/0     42     37805097     900121     5077684": the first version, in ns
-	latencyOld = regexp.MustCompile(`^(\S+)\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)$`)
+	latencyOld = pattern.New(`^(\S+)\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)$`)
 	// " 12372.765083 [0000]  migration/0[18]   0.000  0.004  0.013", in some with a state
-	histRow = regexp.MustCompile(`^(\d+[.,]\d+) \[(\d+)\]\s+(?:[s.|-]*\s+)?(\S.*?)\s+(\d+[.,]\d{3})\s+(\d+[.,]\d{3})\s+(\d+[.,]\d{3})(?:\s.*)?$`)
+	histRow = pattern.New(`^(\d+[.,]\d+) \[(\d+)\]\s+(?:[s.|-]*\s+)?(\S.*?)\s+(\d+[.,]\d{3})\s+(\d+[.,]\d{3})\s+(\d+[.,]\d{3})(?:\s.*)?$`)
 	// "  benchbin[13569/13564]   13564   337   14.259   0.005   0.042   0.348   4.38   0"
-	summaryRow = regexp.MustCompile(`^(\S.*?\[\d+(?:/\d+)?\])\s+(-?\d+)\s+(\d+)\s+(\d+[.,]\d{3})\s+(\d+[.,]\d{3})\s+(\d+[.,]\d{3})\s+(\d+[.,]\d{3})\s+(\d+[.,]\d+)\s+(\d+)$`)
+	summaryRow = pattern.New(`^(\S.*?\[\d+(?:/\d+)?\])\s+(-?\d+)\s+(\d+)\s+(\d+[.,]\d{3})\s+(\d+[.,]\d{3})\s+(\d+[.,]\d{3})\s+(\d+[.,]\d{3})\s+(\d+[.,]\d+)\s+(\d+)$`)
 	// "  *A0       12372.765069 secs A0 => migration/0:18"
-	mapRow = regexp.MustCompile(`^(?:\s*(?:\*?[A-Z.][\w.]?|\.|-)\s+)+(\d+\.\d{6}) secs(?: .*)?$`)
+	mapRow = pattern.New(`^(?:\s*(?:\*?[A-Z.][\w.]?|\.|-)\s+)+(\d+\.\d{6}) secs(?: .*)?$`)
 )
 
 func claimSchedLatency(lines []paste.Line) int {
@@ -142,6 +142,12 @@ func readSchedLatency(p *attach.Part) attach.Reading {
 func delayMeaning(r *attach.Reading, waited, run, n, longest float64) {
 	share := waited / max(waited+run, 1e-9)
 	switch {
+	case n < 50 && longest >= fewLong:
+		proof := fmt.Sprintf("of %s switches one waited %s ms for a CPU", count(n), trim(longest))
+		r.Means = upper(proof) + ": how often that is, so few do not say."
+		r.Signs = append(r.Signs, attach.Sign{Cause: "cpu-contention", Grade: attach.Candidate, Proof: []string{proof}},
+			attach.Sign{Cause: "cpu-throttled", Grade: attach.Candidate, Proof: []string{"a quota that is used up delays tasks in the same way"}})
+		r.Next = append(r.Next, ask("perf sched record -- sleep 10; perf sched latency -s max", 0, "how long all tasks waited"))
 	case n < 50:
 		r.Means = fmt.Sprintf("%s switches are too few for a mean.", count(n))
 	case waited+run < 100 && longest < 20: // the recorder's own start is most of so little
@@ -165,8 +171,16 @@ func delayMeaning(r *attach.Reading, waited, run, n, longest float64) {
 	}
 }
 
+// fewLong is a wait for a CPU in ms that is worth a word although the switches are few.
+const fewLong = 20
+
 // trim writes a number with three figures.
-func trim(f float64) string { return fmt.Sprintf("%.4g", f) }
+func trim(f float64) string {
+	if f >= 1e4 {
+		return fmt.Sprintf("%.0f", f)
+	}
+	return fmt.Sprintf("%.4g", f)
+}
 
 func claimSchedHist(lines []paste.Line) int {
 	rows := 0
@@ -177,7 +191,7 @@ func claimSchedHist(lines []paste.Line) int {
 		switch {
 		case histRow.MatchString(text), summaryRow.MatchString(text):
 			rows++
-		case header(text, "time", "cpu"), strings.HasPrefix(text, "[tid/pid]"), strings.Trim(text, "- ") == "", text == "Runtime summary", header(text, "comm", "parent", "sched-in"),
+		case header(text, "time", "cpu"), strings.HasPrefix(text, "[tid/pid]"), strings.Trim(text, "-= ") == "", text == "Runtime summary", header(text, "comm", "parent", "sched-in"),
 			strings.HasPrefix(text, "(count)"), strings.HasPrefix(text, "Samples do not have callchains"), strings.HasPrefix(text, "Terminated tasks:"), strings.HasPrefix(text, "Idle stats:"),
 			strings.HasPrefix(text, "CPU ") && strings.Contains(text, "idle for"), strings.HasPrefix(text, "Total number of"), strings.HasPrefix(text, "Total run time"),
 			strings.HasPrefix(text, "Total scheduling time"), strings.HasPrefix(text, "<idle>"):
@@ -194,7 +208,9 @@ func readSchedHist(p *attach.Part) attach.Reading {
 	var delays []float64
 	byTask := map[string]*taskDelay{}
 	waited, run, summary := 0.0, 0.0, 0
+	moved, moveOf, moveMS := false, 0.0, 0.0
 	for _, text := range texts(p) {
+		moved = moved || strings.Contains(text, "pre-mig time")
 		if m := summaryRow.FindStringSubmatch(text); m != nil {
 			summary++
 			ms, _ := number(m[4])
@@ -211,6 +227,9 @@ func readSchedHist(p *attach.Part) attach.Reading {
 		delay, _ := number(m[5])
 		ran, _ := number(m[6])
 		delays = append(delays, delay)
+		if moves, ok := number(lastField(text)); moved && ok && delay > moveOf {
+			moveOf, moveMS = delay, moves
+		}
 		t := byTask[m[3]]
 		if t == nil {
 			t = &taskDelay{name: m[3]}
@@ -229,15 +248,34 @@ func readSchedHist(p *attach.Part) attach.Reading {
 	slices.Sort(delays)
 	worst := longestTask(byTask, func(t *taskDelay) float64 { return t.avg })
 	longest := delays[len(delays)-1]
-	p99 := delays[(len(delays)-1)*99/100]
 	r.Title = fmt.Sprintf("perf sched timehist, %s of %s", attach.Plural(len(delays), "switch"), attach.Plural(len(byTask), "task"))
-	r.Figures = append(r.Figures, fmt.Sprintf("sch delay: median %s ms, p99 %s ms, longest %s ms", trim(delays[(len(delays)-1)/2]), trim(p99), trim(longest)),
+	r.Figures = append(r.Figures, "sch delay: "+spread(delays),
 		fmt.Sprintf("%s waited longest for a CPU: %s ms in %s switches", worst.name, trim(worst.avg), count(worst.switches)),
 		fmt.Sprintf("%s ms waited for a CPU and %s ms on one, of all", trim(waited), trim(run)))
+	if moveMS > 0 {
+		r.Figures[0] += fmt.Sprintf(", of which %s ms before it was moved to another CPU", trim(moveMS))
+	}
 	r.Not = "Wait time is sleeping, mostly without work; only sch delay is waiting for a CPU. A throttled cgroup counts as delay too."
 	delayMeaning(&r, waited, run, float64(len(delays)), longest)
 	return r
 }
+
+// enoughForP99 is how many values have one that a hundredth of them exceed.
+const enoughForP99 = 100
+
+// spread says where sorted delays in ms lie. Of few, the longest is all that is known of the far
+// end.
+func spread(delays []float64) string {
+	last := len(delays) - 1
+	far := ""
+	if len(delays) >= enoughForP99 {
+		far = "p99 " + trim(delays[last*99/100]) + " ms, "
+	}
+	return fmt.Sprintf("median %s ms, %slongest %s ms", trim(attach.Median(delays)), far, trim(delays[last]))
+}
+
+// lastField is the last word of a line.
+func lastField(text string) string { return text[strings.LastIndexAny(text, " \t")+1:] }
 
 func longestTask(tasks map[string]*taskDelay, of func(*taskDelay) float64) taskDelay {
 	var best taskDelay

@@ -2,23 +2,23 @@ package profiler
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 var perfScript = &attach.Kind{Name: "perf script", Claim: claimPerfScript, Read: readPerfScript}
 
 var (
 	// "java 43869/44 [025] 51499.133872:          1 page-faults: ", with or without most of it
-	scriptHead = regexp.MustCompile(`^(\S.{0,30}?)\s+(\d+)(?:/\s*(\d+))?\s+(?:\[(\d+)\]\s+)?(?:(\d+\.\d+):\s+)?(?:(\d+)\s+)?([A-Za-z][\w./,=-]*(?::[\w-]+){0,2}):(?:\s+(.*))?$`)
+	scriptHead = pattern.New(`^(\S.{0,30}?)\s+(\d+)(?:/\s*(\d+))?\s+(?:\[(\d+)\]\s+)?(?:(\d+\.\d+):\s+)?(?:(\d+)\s+)?([A-Za-z][\w./,=-]*(?::[\w-]+){0,2}):(?:\s+(.*))?$`)
 	// "   80786 _int_malloc+0x28 (/lib/libc.so)"
-	scriptFrame = regexp.MustCompile(`^([0-9a-f]{1,16})\s+(\S.*?)\s+\((.*)\)$`)
-	scriptCut   = regexp.MustCompile(`^[0-9a-f]{6,16}\s+\S.*\s+\([^)]*$`) // its end was cut off
-	inlined     = regexp.MustCompile(`^\S.*\s+\(inlined\)$`)
+	scriptFrame = pattern.New(`^([0-9a-f]{1,16})\s+(\S.*?)\s+\((.*)\)$`)
+	scriptCut   = pattern.New(`^[0-9a-f]{6,16}\s+\S.*\s+\([^)]*$`) // its end was cut off
+	inlined     = pattern.New(`^\S.*\s+\(inlined\)$`)
 )
 
 // softEvents are names of events without a colon.

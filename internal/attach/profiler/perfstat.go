@@ -2,13 +2,13 @@ package profiler
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 var perfStat = &attach.Kind{Name: "perf stat", Claim: claimPerfStat, Read: readPerfStat,
@@ -16,9 +16,9 @@ var perfStat = &attach.Kind{Name: "perf stat", Claim: claimPerfStat, Read: readP
 
 var (
 	// "  240.16 msec task-clock  #  0.240 CPUs utilized", with the time first for -I
-	statRow = regexp.MustCompile(`^(?:(\d+[.,]\d{9})\s+)?(?:(?:CPU|S|N)\d[\w-]*\s+(?:\d+\s+)?)?(<not (?:supported|counted)>|\d[\d., \x{00a0}\x{202f}]*)\s+(?:(msec|ns|Joules|MiB|Bytes|seconds)\s+)?([A-Za-z][\w./,:=-]*)(?: \(msec\))?\s*(#.*|\(.*%.*\)|\+-.*)?$`)
+	statRow = pattern.New(`^(?:(\d+[.,]\d{9})\s+)?(?:(?:CPU|S|N)\d[\w-]*\s+(?:\d+\s+)?)?(<not (?:supported|counted)>|\d[\d., \x{00a0}\x{202f}]*)\s+(?:(msec|ns|Joules|MiB|Bytes|seconds)\s+)?([A-Za-z][\w./,:=-]*)(?: \(msec\))?\s*(#.*|\(.*%.*\)|\+-.*)?$`)
 	// "      1.001822259 seconds time elapsed", "  0.645756000 seconds user"
-	statTime = regexp.MustCompile(`^(\d+[.,]\d+)\s+(?:\+- \d+[.,]\d+ )?seconds (time elapsed|user|sys)`)
+	statTime = pattern.New(`^(\d+[.,]\d+)\s+(?:\+- \d+[.,]\d+ )?seconds (time elapsed|user|sys)`)
 )
 
 // statEvents are names by which a row without a comment is known.
@@ -30,6 +30,9 @@ func statEvent(name string) bool {
 
 // statLine is what a line of perf stat says; ok is false for a line of something else.
 func statLine(text string) (sure, ok bool) {
+	if _, plain := statCSV(text); plain != "" {
+		return true, true
+	}
 	if m := statRow.FindStringSubmatch(text); m != nil && (statEvent(m[4]) || strings.HasPrefix(m[5], "#") && (m[3] != "" || strings.Contains(m[5], "/sec") || strings.Contains(m[5], "insn per cycle") || strings.Contains(m[5], "%"))) {
 		return true, true
 	}
@@ -92,6 +95,9 @@ func readStat(p *attach.Part) *stat {
 			}
 			continue
 		}
+		if seconds, plain := statCSV(text); plain != "" {
+			text, s.elapsed = plain, max(s.elapsed, seconds)
+		}
 		m := statRow.FindStringSubmatch(text)
 		if m == nil {
 			continue
@@ -137,7 +143,7 @@ func readStat(p *attach.Part) *stat {
 }
 
 // statEvery is the length of an interval in ms, as the command says it.
-var statEvery = regexp.MustCompile(`\s(?:-I\s*|--interval-print[= ])(\d{1,9})\b`)
+var statEvery = pattern.New(`\s(?:-I\s*|--interval-print[= ])(\d{1,9})\b`)
 
 // statNumber reads a count with any grouping: 1,234,567 and 1.234.567 and 1 234 567.
 func statNumber(text string, integer bool) (float64, bool) {
@@ -185,7 +191,7 @@ func readPerfStat(p *attach.Part) attach.Reading {
 	switch {
 	case len(s.utilized) > 1:
 		sorted := slices.Sorted(slices.Values(s.utilized))
-		used = sorted[(len(sorted)-1)/2]
+		used = attach.Median(sorted)
 		r.Figures = append(r.Figures, fmt.Sprintf("median %.3g CPUs used, %.3g to %.3g", used, sorted[0], sorted[len(sorted)-1]))
 	case len(s.utilized) == 1:
 		used = s.utilized[0]

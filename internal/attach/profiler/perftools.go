@@ -2,12 +2,12 @@ package profiler
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // readOldBlockIO reads the iosnoop of perf-tools, which is biosnoop by other names.
@@ -77,7 +77,7 @@ var ioProfile = &attach.Kind{
 	Read: readIOProfile,
 }
 
-var ioProfileDate = regexp.MustCompile(`^(Mon|Tue|Wed|Thu|Fri|Sat|Sun) [A-Z][a-z]{2} +\d+ \d\d:\d\d:\d\d( [AP]M)? [A-Z]+ \d{4}$`)
+var ioProfileDate = pattern.New(`^(Mon|Tue|Wed|Thu|Fri|Sat|Sun) [A-Z][a-z]{2} +\d+ \d\d:\d\d:\d\d( [AP]M)? [A-Z]+ \d{4}$`)
 
 func readIOProfile(p *attach.Part) attach.Reading {
 	r := attach.Reading{Title: "pt-ioprofile", State: attach.CannotTell}

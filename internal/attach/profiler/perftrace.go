@@ -2,11 +2,13 @@ package profiler
 
 import (
 	"fmt"
-	"regexp"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 func claimPerfTrace(lines []paste.Line) int {
@@ -39,9 +41,17 @@ func perfTraceCall(text string) (c tracedCall, ok bool) {
 func readPerfTrace(p *attach.Part) attach.Reading {
 	t := &callTrace{byName: map[string]*callSum{}, threads: map[int]bool{}}
 	first, last := -1.0, -1.0
+	// A call during which another thread's line came has two: one that is open, and its end.
+	open := map[string]tracedCall{}
 	for _, text := range texts(p) {
 		if c, ok := perfTraceCall(text); ok {
-			t.add(&c)
+			key := fmt.Sprint(c.tid, c.name)
+			if c.seconds < 0 && strings.HasSuffix(strings.TrimSpace(text), "...") && len(open) < most {
+				open[key] = c
+			} else {
+				delete(open, key)
+				t.add(&c)
+			}
 			if c.at >= 0 {
 				if first < 0 {
 					first = c.at
@@ -49,6 +59,10 @@ func readPerfTrace(p *attach.Part) attach.Reading {
 				last = c.at + max(c.seconds, 0)
 			}
 		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(open)) { // their end is not in it
+		c := open[key]
+		t.add(&c)
 	}
 	t.span = max(last-first, 0)
 	return t.reading(t.title("perf trace", "system call"), "perf trace costs little, but it shows calls and not what they wait for")
@@ -58,9 +72,9 @@ var perfTraceSum = &attach.Kind{Name: "perf trace -s", Claim: claimTraceSum, Rea
 
 var (
 	// " redis-server (6176), 46130 events, 100.0%"
-	sumThread = regexp.MustCompile(`^(\S.*?) \((\d+)\), (\d+) events, (\d+[.,]\d+)%(?:, (\d+[.,]\d+) msec)?$`)
+	sumThread = pattern.New(`^(\S.*?) \((\d+)\), (\d+) events, (\d+[.,]\d+)%(?:, (\d+[.,]\d+) msec)?$`)
 	// "   write   11189   0   202.988  0.014  0.018  0.413  0.40%", before perf 5.6 without errors
-	sumRow = regexp.MustCompile(`^([A-Za-z_]\w*)\s+(\d+)\s+(?:(\d+)\s+)?(\d+[.,]\d{3})\s+(\d+[.,]\d{3})\s+(\d+[.,]\d{3})\s+(\d+[.,]\d{3})\s+(\d+[.,]\d+%)$`)
+	sumRow = pattern.New(`^([A-Za-z_]\w*)\s+(\d+)\s+(?:(\d+)\s+)?(\d+[.,]\d{3})\s+(\d+[.,]\d{3})\s+(\d+[.,]\d{3})\s+(\d+[.,]\d{3})\s+(\d+[.,]\d+%)$`)
 )
 
 func claimTraceSum(lines []paste.Line) int {

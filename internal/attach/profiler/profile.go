@@ -36,7 +36,14 @@ type profile struct {
 	stacks  bool
 	pid     int
 	below   map[string]float64 // of a tree that was cut: shares by function, with what it calls
+	through reached            // the row with most of it that has next to nothing by itself
 	callers *tally             // of some of it, with stacks, where the profile itself has none; nil: none
+}
+
+// reached is a function that samples were in or below, and their share.
+type reached struct {
+	name  string
+	share float64
 }
 
 // tally is a profile by what CPUs did.
@@ -53,6 +60,7 @@ type tally struct {
 	faultSpin   float64            // spinning for a lock within a page fault
 	guest       float64            // of that: in faults of a guest
 	mmapSpin    float64
+	reclaimSpin float64 // spinning for a lock while a thread frees memory for itself
 	softirqSpin float64 // spinning for a lock within a softirq
 	zeroing     float64
 	assist      float64
@@ -94,11 +102,14 @@ func (t *tally) add(s *sample) {
 	}
 	if s.comm != "" {
 		t.comms[s.comm] += s.weight
-		if jvmCollector(s.comm) {
-			t.jvmGC += s.weight
-		}
 	}
 	key := oncpu.Named(modern(s.kernel), s.program)
+	if jvmCollector(s.comm) || jvmCollects(s.program) {
+		t.jvmGC += s.weight
+		if len(s.kernel) == 0 {
+			key.Kind, key.Name = account.WorkGC, name
+		}
+	}
 	if key.Kind == account.WorkSpin && collects(s.program) {
 		key.Kind = account.WorkGC // the sweeper yields between spans
 	}
@@ -159,6 +170,9 @@ func (t *tally) look(s *sample, key *oncpu.Key) {
 		}
 		if guest {
 			t.guest += s.weight
+		}
+		if reclaimsInStack(s.kernel) && reclaimerOf(s) == reclaimsItself {
+			t.reclaimSpin += s.weight
 		}
 		if strings.Contains(key.Name, "mmap_lock") {
 			t.mmapSpin += s.weight

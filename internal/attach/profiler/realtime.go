@@ -2,17 +2,17 @@ package profiler
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 var cyclictest = &attach.Kind{Name: "cyclictest", Claim: claimCyclic, Read: readCyclic, Hints: []string{"T:", "# /dev/cpu_dma_latency", "policy: "}}
 
 // "T: 0 ( 9580) P: 0 I:1000 C:   2000 Min:     10 Act:   77 Avg:  461 Max:  144496"
-var cyclicRow = regexp.MustCompile(`^T:\s*(\d+) \(\s*(\d+)\) P:\s*(\d+) I:\s*(\d+) C:\s*(\d+) Min:\s*(-?\d+) Act:\s*(-?\d+) Avg:\s*(-?\d+) Max:\s*(-?\d+)`)
+var cyclicRow = pattern.New(`^T:\s*(\d+) \(\s*(\d+)\) P:\s*(\d+) I:\s*(\d+) C:\s*(\d+) Min:\s*(-?\d+) Act:\s*(-?\d+) Avg:\s*(-?\d+) Max:\s*(-?\d+)`)
 
 func claimCyclic(lines []paste.Line) int {
 	rows := 0

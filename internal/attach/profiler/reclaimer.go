@@ -2,10 +2,12 @@ package profiler
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/evidence/kernel"
 )
 
 // reclaimer is who frees memory in a sample. Only a thread that asked for memory loses time by it.
@@ -55,12 +57,23 @@ func reclaimerOf(s *sample) reclaimer {
 	return who
 }
 
+// reclaimFrames are the functions below which a thread frees memory, whatever it does there.
+var reclaimFrames = words("try_to_free_pages do_try_to_free_pages try_to_free_mem_cgroup_pages __alloc_pages_direct_reclaim shrink_node shrink_zone shrink_slab shrink_lruvec")
+
+// reclaimsInStack reports whether a stack of the kernel is below one that frees memory.
+func reclaimsInStack(stack []kernel.Frame) bool {
+	return slices.ContainsFunc(stack, func(f kernel.Frame) bool {
+		name, _, _ := strings.Cut(f.Func, ".")
+		return reclaimFrames[name]
+	})
+}
+
 // reclaimers says what reclaim costs of which no thread is known that did it for itself.
 func (t *tally) reclaimers(r *attach.Reading, least float64) {
 	if share := t.share(t.kthreads); share >= least {
 		r.Figures = append(r.Figures, fmt.Sprintf("%s of the busy CPU time is memory reclaim by threads of the kernel: none of the service waits in it", pct(share)))
 	}
-	share := t.share(t.kinds[account.WorkReclaim] - t.kthreads)
+	share := t.share(t.kinds[account.WorkReclaim] + t.reclaimSpin - t.kthreads)
 	if share < least {
 		return
 	}

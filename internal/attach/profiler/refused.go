@@ -1,43 +1,43 @@
 package profiler
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // refused are tools whose output says nothing of waiting, by name, with what would.
 var refused = []*attach.Kind{
-	{Name: "valgrind", Claim: linesLike(2, regexp.MustCompile(`^(==|--|\*\*)\d+(==|--|\*\*)`)),
+	{Name: "valgrind", Claim: linesLike(2, pattern.New(`^(==|--|\*\*)\d+(==|--|\*\*)`)),
 		Hints:   []string{"==", "--", "**"},
 		Refused: "valgrind runs a program tens of times slower on one CPU: its output finds errors, and nothing of it is true of the service's times. Record the service itself: whystall diagnose --pid PID"},
-	{Name: "callgrind", Claim: linesLike(1, regexp.MustCompile(`^(Profile data file 'callgrind\.out|events?: Ir\b|fn=\(\d+\)|Ir\s+file:function|[\d,]+ \([ \d.]+%\)\s+\S+:\S.*\[.*\]$|I1 cache:|D1 cache:|Profiled target:|Events (recorded|shown)|Event sort order|Thresholds:|Include dirs:|User annotated:|Auto-annotation:)`)),
+	{Name: "callgrind", Claim: linesLike(1, pattern.New(`^(Profile data file 'callgrind\.out|events?: Ir\b|fn=\(\d+\)|Ir\s+file:function|[\d,]+ \([ \d.]+%\)\s+\S+:\S.*\[.*\]$|I1 cache:|D1 cache:|Profiled target:|Events (recorded|shown)|Event sort order|Thresholds:|Include dirs:|User annotated:|Auto-annotation:)`)),
 		Hints:   []string{"callgrind", "events: Ir", "event: Ir", "Ir  ", "fn=("},
 		Refused: "callgrind counts instructions in an emulation: no time and no waiting is in it. Record the service itself: whystall diagnose --pid PID"},
-	{Name: "heaptrack", Claim: linesLike(1, regexp.MustCompile(`^(reading file "heaptrack\.|MOST CALLS TO ALLOCATION FUNCTIONS|PEAK MEMORY CONSUMERS|MOST TEMPORARY ALLOCATIONS|total runtime: \d|calls to allocation functions: \d|temporary memory allocations: \d|peak heap memory consumption: |peak RSS \(including heaptrack|total memory leaked: |suppressed leaks:|[\d.]+[KMG]?B? (peak memory consumed|calls to allocation)|\d+ calls (to allocation functions )?with .* peak consumption from)`)),
+	{Name: "heaptrack", Claim: linesLike(1, pattern.New(`^(reading file "heaptrack\.|MOST CALLS TO ALLOCATION FUNCTIONS|PEAK MEMORY CONSUMERS|MOST TEMPORARY ALLOCATIONS|total runtime: \d|calls to allocation functions: \d|temporary memory allocations: \d|peak heap memory consumption: |peak RSS \(including heaptrack|total memory leaked: |suppressed leaks:|[\d.]+[KMG]?B? (peak memory consumed|calls to allocation)|\d+ calls (to allocation functions )?with .* peak consumption from)`)),
 		Hints:   []string{"heaptrack", "MOST CALLS", "PEAK MEMORY", "MOST TEMPORARY", "total runtime"},
 		Refused: "heaptrack says who allocated how much: it is no latency. Where allocation costs time, a CPU profile shows it: perf record -g -p PID"},
-	{Name: "perf annotate", Claim: linesLike(3, regexp.MustCompile(`^(Percent\s*\|\s*Source code|-{20,}$|(\d+\.\d+)?\s*:\s+[0-9a-f]+:|:\s*(\d+\s|[0-9a-f]{8,}|$)|(\d+\.\d+)\s+\S+:\d+$|:\s{2,}\S|:$)`)),
+	{Name: "perf annotate", Claim: linesLike(3, pattern.New(`^(Percent\s*\|\s*Source code|-{20,}$|(\d+\.\d+)?\s*:\s+[0-9a-f]+:|:\s*(\d+\s|[0-9a-f]{8,}|$)|(\d+\.\d+)\s+\S+:\d+$|:\s{2,}\S|:$)`)),
 		Hints:   []string{"Percent", " : ", ":"},
 		Refused: "perf annotate shows instructions within one function: which share the function has, and who waits, is not in it. Attach perf report --stdio of the same recording"},
 	{Name: "perf c2c", Claim: claimC2C,
-		Hints:   []string{"Trace Event Information", "Shared Data Cache", "Shared Cache Line", "Global Shared"},
+		Hints:   []string{"Trace Event Information", "Shared Data Cache", "Shared Cache Line", "Global Shared", "LLC Misses", "Load MESI", "Store L1D", "Load Remote"},
 		Refused: "perf c2c shows cache lines that CPUs share: that makes own computing slower and is no stall. Attach perf report --stdio for the functions' shares"},
-	{Name: "memleak", Claim: linesLike(2, regexp.MustCompile(`^(\[\d\d:\d\d:\d\d\] Top \d+ stacks with outstanding allocations:|Attaching to (pid \d+|kernel allocators), Ctrl|\d+ bytes in \d+ allocations from stack|addr = [0-9a-f]+ size = \d+|\S+\+0x[0-9a-f]+ \[.*\]|0x[0-9a-f]+ \S+.*\[.*\])`)),
+	{Name: "memleak", Claim: linesLike(2, pattern.New(`^(\[\d\d:\d\d:\d\d\] Top \d+ stacks with outstanding allocations:|Attaching to (pid \d+|kernel allocators), Ctrl|\d+ bytes in \d+ allocations from stack|addr = [0-9a-f]+ size = \d+|\S+\+0x[0-9a-f]+ \[.*\]|0x[0-9a-f]+ \S+.*\[.*\])`)),
 		Hints: []string{"outstanding allocations", "Attaching to "}, Read: readMemleak},
 	{Name: "sslsniff", Claim: claimSniffed, Hints: []string{"----- DATA -----", "TIME(s)", "READ/RECV", "WRITE/SEND", "HANDSHAKE"},
 		Refused: "sslsniff prints what went through TLS connections as plain text: passwords and personal data may be in it, and nothing of waiting. Take it off the ticket, and record the service: whystall diagnose --pid PID"},
 	{Name: "systemd-analyze", Claim: claimBoot, Hints: []string{"Startup finished in", "graphical.target", "multi-user.target", ".service", "The time when unit"},
 		Refused: "systemd-analyze says how long the machine took to boot: it says nothing of a service that runs"},
-	{Name: "gprof", Claim: linesLike(2, regexp.MustCompile(`^(Flat profile:|Each sample counts as|%\s+cumulative\s+self|time\s+seconds\s+seconds\s+calls|\d+\.\d+\s+\d+\.\d+\s+\d+\.\d+(\s+\d+\s+\d+\.\d+\s+\d+\.\d+)?\s+\S.*)`)),
+	{Name: "gprof", Claim: linesLike(2, pattern.New(`^(Flat profile:|Each sample counts as|%\s+cumulative\s+self|time\s+seconds\s+seconds\s+calls|\d+\.\d+\s+\d+\.\d+\s+\d+\.\d+(\s+\d+\s+\d+\.\d+\s+\d+\.\d+)?\s+\S.*)`)),
 		Hints:   []string{"Flat profile:", "Each sample counts"},
 		Refused: "gprof shows CPU time of a program built for it, and no waiting. Attach perf report --stdio of the service, or record it: whystall diagnose --pid PID"},
 }
 
 // linesLike claims lines of a form, if there are enough of them.
-func linesLike(least int, form *regexp.Regexp) func([]paste.Line) int {
+func linesLike(least int, form *pattern.Regexp) func([]paste.Line) int {
 	return func(lines []paste.Line) int {
 		rows := 0
 		n := claimed(lines, func(_ int, text string) bool {
@@ -54,7 +54,7 @@ func linesLike(least int, form *regexp.Regexp) func([]paste.Line) int {
 	}
 }
 
-var sniffed = regexp.MustCompile(`^(FUNC +TIME\(s\) +COMM +PID +LEN\b|(READ/RECV|WRITE/SEND|HANDSHAKE) +\d+\.\d{6,} )`)
+var sniffed = pattern.New(`^(FUNC +TIME\(s\) +COMM +PID +LEN\b|(READ/RECV|WRITE/SEND|HANDSHAKE) +\d+\.\d{6,} )`)
 
 // claimSniffed takes all that stands between the marks of data, whatever it is.
 func claimSniffed(lines []paste.Line) int {
@@ -81,7 +81,7 @@ func claimSniffed(lines []paste.Line) int {
 	return end
 }
 
-var blameRow = regexp.MustCompile(`^(?:\d+min )?(?:\d+\.\d+s|\d+ms) \S+\.(service|mount|device|socket|target|swap|timer|slice|scope|path)$`)
+var blameRow = pattern.New(`^(?:\d+min )?(?:\d+\.\d+s|\d+ms) \S+\.(service|mount|device|socket|target|swap|timer|slice|scope|path)$`)
 
 func claimBoot(lines []paste.Line) int {
 	sure := 0
@@ -102,9 +102,9 @@ func claimBoot(lines []paste.Line) int {
 }
 
 var (
-	c2cHead = regexp.MustCompile(`^(=+$|Trace Event Information|Shared Data Cache Line Table|Shared Cache Line Distribution Pareto|Global Shared Cache Line Event|c2c details|Total records\s+:|Load (Operations|Fill|LLC|Local|Remote|MESI)|Store |Locked |LLC Misses|# ?-+ (Cacheline|Total)|(\w[\w ./-]*?)\s+:\s+[\d.]+%?$)`)
+	c2cHead = pattern.New(`^(=+$|Trace Event Information|Shared Data Cache Line Table|Shared Cache Line Distribution Pareto|Global Shared Cache Line Event|c2c details|Total records\s+:|Load (Operations|Fill|LLC|Local|Remote|MESI)|Store |Locked |LLC Misses|No Page Map Rejects|Unable to parse data source|# ?-+ (Cacheline|Total)|(\w[\w ./-]*?)\s+:\s+[\d.]+%?$)`)
 	// c2cRow is a row of the table of lines, or of the functions that touch one.
-	c2cRow = regexp.MustCompile(`^(\d+\s+0x[0-9a-f]+\s+\d|\d+(\s+\d+){2,}\s+0x[0-9a-f]+|([\d.]+%\s+){3,}0x[0-9a-f]+\s|-{20,}$|[\d.]+%?(\s+[\d.]+%?){3,}\s)`)
+	c2cRow = pattern.New(`^(\d+\s+0x[0-9a-f]+\s+\d|\d+(\s+\d+){2,}\s+0x[0-9a-f]+|([\d.]+%\s+){3,}0x[0-9a-f]+\s|-{20,}$|[\d.]+%?(\s+[\d.]+%?){3,}\s)`)
 )
 
 // claimC2C takes the sums of perf c2c and the tables below them. Their rows alone are not known.

@@ -2,7 +2,6 @@ package profiler
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -10,15 +9,16 @@ import (
 	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 var bpfStacks = &attach.Kind{Name: "BPF stacks", Claim: claimStacks, Read: readStacks, Yields: nil}
 
 var (
 	// "    ffffffff810df082 hrtimer_wakeup", "    schedule+0x12", "    [unknown]"
-	stackFrame = regexp.MustCompile(`^(?:b')?(?:(?:0x)?[0-9a-f]{8,16} )?(\[unknown\]|\[Missed [A-Za-z ]+\]|[A-Za-z_.$~][\w.$:~@\[\]/;+-]*|[A-Za-z_~][\w~]*(?:::|<|\()\S.*|operator .*|0x[0-9a-f]+)'?$`)
+	stackFrame = pattern.New(`^(?:b')?(?:(?:0x)?[0-9a-f]{8,16} )?(\[unknown\]|\[Missed [A-Za-z ]+\]|[A-Za-z_.$~][\w.$:~@\[\]/;+-]*|[A-Za-z_~][\w~]*(?:::|<|\()\S.*|operator .*|0x[0-9a-f]+)'?$`)
 	// "    -                dd (25036)", "    target:          sshd", "    tar [15069]"
-	stackOwner = regexp.MustCompile(`^(?:-\s+(\S.*?) \((\d+)\)|(target|waker):\s+(\S.*)|(\S+) \[(\d+)\])$`)
+	stackOwner = pattern.New(`^(?:-\s+(\S.*?) \((\d+)\)|(target|waker):\s+(\S.*)|(\S+) \[(\d+)\])$`)
 )
 
 // foldedOwner is a stack's owner: a thread, or who woke and was woken.
@@ -255,7 +255,7 @@ func offCPUReading(blocks []stackBlock, woken, micro bool) attach.Reading {
 	}
 	r.Figures = append(r.Figures, unit(total)+" off CPU in all threads, "+w.figures("of it"))
 	if top.value > 0 {
-		r.Figures = append(r.Figures, fmt.Sprintf("largest but idling: %s, %s in %s", unit(top.value), top.owner.comm, strings.Join(top.names[:min(8, len(top.names))], " < ")))
+		r.Figures = append(r.Figures, fmt.Sprintf("the longest that is no idling: %s, %s in %s", unit(top.value), top.owner.comm, strings.Join(top.names[:min(8, len(top.names))], " < ")))
 	}
 	r.Not = "Threads that wait for work make up most of any such sum: it is no time that requests lost."
 	if w.by[waitedFutex] > 0 {

@@ -3,13 +3,13 @@ package profiler
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 var (
@@ -29,16 +29,17 @@ type tracedCall struct {
 	resumed  bool
 	relative bool // at is the distance from the line before
 	marked   bool // ltrace -S marks system calls
+	futex    futexWait
 }
 
 var (
-	callHead = regexp.MustCompile(`^(?:\[pid\s+(\d+)\] |(\d+)\s+)?(?:(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))? (?:\(\+ +\d+\.\d{1,9}\) )?|(\d+\.\d{6}) )?\s*(.*)$`)
-	callName = regexp.MustCompile(`^(?:<\.\.\. )?((?:[\w.+-]+->)?[A-Za-z_][\w@.:~]*)(?:\(| resumed>)`)
-	callTime = regexp.MustCompile(`<(\d+\.\d{3,9})>$`)
-	callEnd  = regexp.MustCompile(`\)\s*= `)
-	callErr  = regexp.MustCompile(`= -1 (E[A-Z0-9]+)(?: |$)`)
+	callHead = pattern.New(`^(?:\[pid\s+(\d+)\] |(\d+)\s+)?(?:(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))? (?:\(\+ +\d+\.\d{1,9}\) )?|(\d+\.\d{6}) )?\s*(.*)$`)
+	callName = pattern.New(`^(?:<\.\.\. )?((?:[\w.+-]+->)?[A-Za-z_][\w@.:~]*)(?:\(| resumed>)`)
+	callTime = pattern.New(`<(\d+\.\d{3,9})>$`)
+	callEnd  = pattern.New(`\)\s*= `)
+	callErr  = pattern.New(`= -1 (E[A-Z0-9]+)(?: |$)`)
 	// "     0.060 ( 0.082 ms): redis/12 openat(dfd: CWD) = 3"
-	perfCall = regexp.MustCompile(`^(\d+[.,]\d{3}|\?)\s+\(\s*(\d+[.,]\d{3}|[^)]*)(?: ms)?\s*\):\s+(?:(\S+)/(\d+)\s+)?(?:\.\.\. \[continued\]: )?(\w+)\(`)
+	perfCall = pattern.New(`^(\d+[.,]\d{3}|\?)\s+\(\s*(\d+[.,]\d{3}|[^)]*)(?: ms)?\s*\):\s+(?:(\S+)/(\d+)\s+)?(?:\.\.\. \[continued\]: )?(\w+)\(`)
 )
 
 // tracedCallOf reads a line of strace or ltrace.
@@ -73,6 +74,9 @@ func tracedCallOf(text string) (c tracedCall, ok bool) {
 		c.relative = c.at < 1e6
 	}
 	c.open = strings.Contains(text, "<unfinished ...>")
+	if c.open && c.name == "futex" {
+		c.futex = futexWaitOf(m[8])
+	}
 	if t := callTime.FindStringSubmatch(text); t != nil {
 		c.seconds, _ = number(t[1])
 	}
@@ -157,11 +161,16 @@ type callTrace struct {
 	threads map[int]bool
 	longest tracedCall // of those that do not idle
 	pending int
-	pid     int // of the process that was traced; 0: not named
+	pid     int               // of the process that was traced; 0: not named
+	stuck   map[int]futexWait // by thread: for what it waits without a limit of time, and had not got it at the end
 }
 
 func (t *callTrace) add(c *tracedCall) {
 	t.threads[c.tid] = true
+	delete(t.stuck, c.tid)
+	if c.futex.addr != "" && len(t.stuck) < most {
+		t.stuck[c.tid] = c.futex
+	}
 	if c.open {
 		t.pending++
 		return
@@ -212,7 +221,7 @@ func (s *callSum) says() string {
 	line := fmt.Sprintf("%s: %s", s.name, attach.Plural(s.n, "call"))
 	if len(s.each) > 0 {
 		each := slices.Sorted(slices.Values(s.each))
-		line += fmt.Sprintf(", median %s, longest %s, %s in all", lasts(each[(len(each)-1)/2]), lasts(each[len(each)-1]), lasts(s.seconds))
+		line += fmt.Sprintf(", median %s, longest %s, %s in all", lasts(attach.Median(each)), lasts(each[len(each)-1]), lasts(s.seconds))
 	}
 	for _, e := range slices.SortedFunc(mapNames(s.errs), func(a, b string) int { return cmp.Or(cmp.Compare(s.errs[b], s.errs[a]), cmp.Compare(a, b)) }) {
 		line += fmt.Sprintf(", %d (%s) with %s", s.errs[e], pct(float64(s.errs[e])/float64(s.n)), e)
@@ -222,7 +231,7 @@ func (s *callSum) says() string {
 }
 
 func readCallLines(p *attach.Part) *callTrace {
-	t := &callTrace{byName: map[string]*callSum{}, threads: map[int]bool{}}
+	t := &callTrace{byName: map[string]*callSum{}, threads: map[int]bool{}, stuck: map[int]futexWait{}}
 	first, last := -1.0, -1.0
 	inCalls, longest := map[int]float64{}, 0.0 // a thread's calls follow one another
 	for _, text := range texts(p) {
@@ -255,6 +264,9 @@ func readCallLines(p *attach.Part) *callTrace {
 
 func (t *callTrace) title(tool, what string) string {
 	title := fmt.Sprintf("%s, %s", tool, attach.Plural(t.n, what))
+	if t.n == 0 && t.pending > 0 {
+		title = fmt.Sprintf("%s, %s that did not end", tool, attach.Plural(t.pending, what))
+	}
 	if n := len(t.threads); n > 1 {
 		title += " of " + attach.Plural(n, "thread")
 	}
@@ -301,6 +313,9 @@ func (t *callTrace) reading(title, slows string) attach.Reading {
 		r.Figures = append(r.Figures, s.says())
 	}
 	r.Not = upper(slows) + "; a wait in epoll_wait, poll, futex or nanosleep is no loss by itself."
+	if t.waitForOne(&r) {
+		return r
+	}
 	if !t.timed {
 		r.Means = "No line says how long its call took (strace -T), so nothing can be said of waiting."
 		r.Next = append(r.Next, ask("strace -f -T -tt -p PID", t.pid, "how long each call took"))

@@ -9,19 +9,26 @@
 //	convoy.go    threads that wait for one lock, and who holds it
 //	read.go      what a dump says, as signs and in words
 //	elsewhere.go other waits: servers, tables, pools, disks, nothing
+//	commit.go    threads that wait for the leader of a group that commits
 //	ended.go     programs that ended, and threads that spin
 //	gdb.go       gdb, pstack, eu-stack
 //	gdbinfo.go   gdb's info threads
 //	pmp.go       pt-pmp
 //	jstack.go    the JVM's dumps
+//	jvmdeadlock.go  what the JVM says of a deadlock, where it stands alone
 //	jvmother.go  ThreadInfo's text and jstack -F
 //	safepoint.go the JVM's log of stops of all threads
 //	gclog.go     the JVM's log of collections, of all versions
+//	gcpieces.go  of it: collections that somebody broke into pieces; ZGC's statistics
+//	gcjudge.go   what follows from its pauses
 //	gcmonitor.go Elasticsearch's log of time that went into collections
+//	v8gc.go      Node.js' collections, and its end where the heap is full
 //	jstat.go     jstat; what is in the heap; Node.js' report
 //	pyspy.go     py-spy, faulthandler; a traceback is refused
 //	pyspytop.go  py-spy top
+//	pybt.go      gdb's py-bt
 //	watchdog.go  the stack of Redis' watchdog
+//	watchdogdump.go  the threads that a Minecraft server's watchdog logs
 //	more.go      crash, dotnet-stack, Ruby; a crash's backtrace is refused
 //	kinds.go     Kinds: the table of this room
 package stackdump

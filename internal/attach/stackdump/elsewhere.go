@@ -79,6 +79,8 @@ func (d *dump) quiet(r *attach.Reading, t tally, list []*convoy) {
 		return
 	}
 	switch {
+	case d.inCommit() > 0 && d.inCommit()*2 >= d.insideWork():
+		d.committing(r)
 	case d.insideWork() > 0:
 		r.State = attach.CannotTell
 		line := fmt.Sprintf("%s for a signal inside a statement or request: %s", waits(d.insideWork()), d.insideWhere())
@@ -90,6 +92,14 @@ func (d *dump) quiet(r *attach.Reading, t tally, list []*convoy) {
 		r.Figures = append(r.Figures, fmt.Sprintf("%s in PyThread_acquire_lock: Python's locks and its queues look alike there", waits(d.python())))
 		r.Means = "Python threads wait for a lock or for work: their frames in C do not say which."
 		r.Next = append(r.Next, attach.Next{Command: "py-spy dump --pid PID", Why: "shows the lines of Python in which they wait"})
+	case t.lock > 1 && t.lock == t.busy():
+		r.State = attach.CannotTell
+		r.Means = fmt.Sprintf("All %d threads that are not idle wait for locks, and none goes on: a deadlock fits, or a holder that is not in the dump.", t.lock)
+		r.Signs = append(r.Signs, attach.Sign{Cause: "lock-contention", Grade: attach.Candidate, Share: share(t.lock, t.total),
+			Proof: []string{fmt.Sprintf("%s for locks%s", waits(t.lock), list0(list))}})
+		if d.whole == "" {
+			r.Next = append(r.Next, attach.Next{Command: "gdb -p PID -batch -ex 'thread apply all bt' -ex 'thread apply all frame 2' -ex 'info locals'", Why: "the locks' addresses, once the debug symbols of libc and the program are there: who owns each"})
+		}
 	case t.lock > 1:
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("%s wait for locks, each for another one or without an address: no convoy can be shown.", threads(t.lock))
@@ -195,12 +205,23 @@ func (d *dump) census(t tally) string {
 		text string
 	}{{t.lock, "in lock waits"}, {t.disk, "in files' calls"}, {t.remote, "waiting for another server"}, {t.table, "waiting for tables' locks"},
 		{t.pooled, "waiting for a pool"}, {t.room, "waiting for room in a queue"}, {t.running, "running or in calls"},
-		{t.idle, "idle (waiting for work, asleep)"}, {t.signal, "waiting for a signal"}} {
+		{d.children(), "waiting for another process"}, {t.idle - d.children(), "idle (waiting for work, asleep)"}, {t.signal, "waiting for a signal"}} {
 		if w.n > 0 {
 			words = append(words, fmt.Sprintf("%d %s", w.n, w.text))
 		}
 	}
 	return fmt.Sprintf("of %s: %s", threads(t.total), strings.Join(words, ", "))
+}
+
+// children is how many threads wait for another process: a child to end, or one that is traced to
+// stop.
+func (d *dump) children() (n int) {
+	for _, t := range d.threads {
+		if t.doing == idle && t.child {
+			n += t.n
+		}
+	}
+	return n
 }
 
 func sortFacts(facts []attach.Fact) {

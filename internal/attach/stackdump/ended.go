@@ -53,6 +53,9 @@ func (d *dump) spinning(r *attach.Reading) bool {
 			}
 		}
 	}
+	if n == 0 || n == 1 && d.spinLock(r) {
+		return n > 0
+	}
 	if n < 2 {
 		return false
 	}
@@ -65,6 +68,24 @@ func (d *dump) spinning(r *attach.Reading) bool {
 	return true
 }
 
+// spinLock says that one thread is inside of a spin lock. Its name tells, so that one is enough.
+func (d *dump) spinLock(r *attach.Reading) bool {
+	for _, t := range d.threads {
+		place := t.looksAt()
+		if t.doing != running || place == "" || !spinLock(short(t.frames[0].fn)) {
+			continue
+		}
+		line := fmt.Sprintf("one thread is in %s, called by %s", short(t.frames[0].fn), place)
+		r.State = attach.CannotTell
+		r.Figures = append(r.Figures, line)
+		r.Signs = append(r.Signs, attach.Sign{Cause: "spinning", Grade: attach.Candidate, Proof: []string{line}, Share: share(t.n, d.total())})
+		r.Means = "It wants a spin lock, and uses a CPU while another thread has it: which one has it is not in these stacks."
+		r.Next = append(r.Next, attach.Next{Command: "gdb -p PID -batch -ex 'thread apply all bt'", Why: "taken three times: whether it stays there, and which threads are inside of the lock"})
+		return true
+	}
+	return false
+}
+
 // looksAt is the program's function from which a thread reads an atomic variable or spins; "": it
 // does neither.
 func (t *thread) looksAt() string {
@@ -75,7 +96,7 @@ func (t *thread) looksAt() string {
 			return ""
 		}
 		if strings.Contains(fn, "atomic") && (strings.Contains(fn, "load") || strings.Contains(fn, "operator") || strings.Contains(fn, "compare_exchange")) ||
-			spinners.find([]frame{f}, anything) >= 0 {
+			spinners.find([]frame{f}, anything) >= 0 || spinLock(fn) {
 			found = i
 		}
 	}

@@ -13,6 +13,7 @@ func FuzzJStack(f *testing.F)       { fuzz.Kind(f, jstack) }
 func FuzzPySpy(f *testing.F)        { fuzz.Kind(f, pySpy) }
 func FuzzFaultHandler(f *testing.F) { fuzz.Kind(f, faultHandler) }
 func FuzzTraceback(f *testing.F)    { fuzz.Kind(f, traceback) }
+func FuzzPyBT(f *testing.F)         { fuzz.Kind(f, pyBT) }
 func FuzzCrash(f *testing.F)        { fuzz.Kind(f, crash) }
 func FuzzDotnet(f *testing.F)       { fuzz.Kind(f, dotnet) }
 func FuzzRuby(f *testing.F)         { fuzz.Kind(f, ruby) }

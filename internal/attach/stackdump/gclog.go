@@ -2,7 +2,6 @@ package stackdump
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,18 +10,26 @@ import (
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // gcLog reads what the JVM logs of its collections: -Xlog:gc since JDK 9, -XX:+PrintGC and
 // +PrintGCDetails before it, and Cassandra's lines of the same.
 var gcLog = &attach.Kind{
 	Name:      "JVM GC log",
-	Hints:     []string{"][gc", "[gc", "[GC", "[Full GC", "GC(", "<GC", "[Times: ", "GCInspector", "[Parallel Time:", "[Eden: ", "[CMS-", "[Pause ", " us"},
-	Marks:     []string{"] GC(", "<GC(", "[GC (", "[GC pause", "[Full GC", "GCInspector", "[CMS-con", "[Pause "},
+	Hints:     []string{"][gc", "[gc", "[GC", "[Full GC", "GC(", "<GC", "[Times: ", "GCInspector", "[Parallel Time:", "[Eden: ", "[CMS-", "[Pause ", " us", "[memory", "Critical: ", "Phase: ", "Memory: ", "Collector: "},
+	Marks:     []string{"] GC(", "Allocation Stall (", "<GC(", "[GC (", "[GC pause", "[Full GC", "GCInspector", "[CMS-con", "[Pause "},
 	Scattered: true,
 	Claim: func(lines []paste.Line) int {
 		n := 0
-		for n < len(lines) && lines[n].Command == "" && isGCLine(lines[n].Text, n > 0) {
+		for n < len(lines) && lines[n].Command == "" {
+			if more := brokenGC(lines[n:]); more > 0 {
+				n += more
+				continue
+			}
+			if !isGCLine(lines[n].Text, n > 0) {
+				break
+			}
 			n++
 		}
 		return n
@@ -31,32 +38,42 @@ var gcLog = &attach.Kind{
 }
 
 var (
-	gcTag    = regexp.MustCompile(`^(?:\[[^\]]{1,40}\])*\[(?:info|debug|trace|warning|error) *\]\[gc[a-z,]* *\] `)
-	gcNumber = regexp.MustCompile(`\bGC\(\d+\) [A-Z]`)
+	gcTag    = pattern.New(`^(?:\[[^\]]{1,40}\])*\[(?:info|debug|trace|warning|error) *\]\[gc[a-z,]* *\] `)
+	gcNumber = pattern.New(`\bGC\(\d+\) [A-Z]`)
 	// "GC(5) Pause Young (Normal) (G1 Evacuation Pause) 38M->3M(64M) 2.811ms"
-	gcPause = regexp.MustCompile(`\bGC\(\d+\) (Pause [\w -]+?|Garbage Collection|(?:Minor|Major) Collection)(?: \([^()]*\))*(?: (\d+)([KMG])(?:\(\d+%\))?->(\d+)([KMG])\((?:(\d+)([KMG])|\d+%)\))?(?: ([\d.,]+)(ms|s))?$`)
-	gcStall = regexp.MustCompile(`Allocation Stall \((.*)\) ([\d.,]+)ms`)
+	gcPause = pattern.New(`\bGC\(\d+\) (Pause [\w -]+?|Garbage Collection|(?:Minor|Major) Collection)(?: \([^()]*\))*(?: (\d+)([KMG])(?:\(\d+%\))?->(\d+)([KMG])\((?:(\d+)([KMG])|\d+%)\))?(?: ([\d.,]+)(ms|s)?)?$`)
+	// "Garbage Collection (Proactive) 672M(66%)->712M(70%)": a cycle of ZGC, which stops nobody
+	gcCycle = pattern.New(`(?:Garbage Collection|(?:Minor|Major) Collection) \([^()]*\) \d+[KMG]\((\d+)%\)->\d+[KMG]\((\d+)%\)`)
+	gcStall = pattern.New(`Allocation Stall \((.*)\) ([\d.,]+)ms`)
 	// "[GC (Allocation Failure) 629120K->69888K(629120K), 0.0585007 secs]"
-	gcOld = regexp.MustCompile(`\[(GC|Full GC)(?:\b|\d).*, ([\d.,]+) secs\]`)
+	gcOld = pattern.New(`\[(GC|Full GC)(?:\b|\d).*, ([\d.,]+) secs\]`)
 	// "[Pause Full 1589M->1002M(1690M), 4077.274 ms]": Shenandoah before JDK 9
-	gcShen = regexp.MustCompile(`\[(Pause [A-Z][\w ()]*?)(?: (\d+)([KMG])->(\d+)([KMG])\((\d+)([KMG])\))?, ([\d.,]+) ms\]`)
+	gcShen = pattern.New(`\[(Pause [A-Z][\w ()]*?)(?: (\d+)([KMG])->(\d+)([KMG])\((\d+)([KMG])\))?, ([\d.,]+) ms\]`)
 	// "Pause Full GC (G)               4085272 us": its table at the end
-	gcShenSum = regexp.MustCompile(`^(?:Pause|Concurrent) [A-Z][\w ().-]* \d+ us(?:,|$)|^[A-Z][\w :<>-]* +\d+ us(?:,|$)`)
+	gcShenSum = pattern.New(`^(?:Pause|Concurrent) [A-Z][\w ().-]* \d+ us(?:,|$)|^[A-Z][\w :<>-]* +\d+ us(?:,|$)`)
 	// "[Eden: ... Survivors: ... Heap: 3816.0M(4096.0M)->3734.5M(4096.0M)]"
-	gcG1Heap  = regexp.MustCompile(`\bHeap: [\d.,]+[BKMG]\([\d.,]+[BKMG]\)->([\d.,]+)([BKMG])\(([\d.,]+)([BKMG])\)`)
-	gcHeap    = regexp.MustCompile(`(\d+)([KMG])->(\d+)([KMG])\((\d+)([KMG])\)`)
-	gcOldMore = regexp.MustCompile(`^(?:(?:\d{4}-\S+: )?[\d.,]+: )?\[(?:GC|Full GC|CMS|ParNew|Times|YG occupancy|Parallel Time|Code Root|Clear CT|Other|Eden|GC Worker|Ext Root|Update RS|Scan RS|Object Copy|Termination|Processed Buffers|Choose CSet|Ref |Redirty|Humongous|Free CSet|Evacuation|Rescan|weak refs|scrub|Unloading|class unloading)\b.*`)
-	gcTimes   = regexp.MustCompile(`\[Times: user=([\d.,]*\d) sys=([\d.,]*\d),? real=([\d.,]*\d) secs\]`)
-	gcOldAt   = regexp.MustCompile(`(?:^|: )(\d+[.,]\d{3}): \[`)
-	gcUptime  = regexp.MustCompile(`^(?:\[[^\]]*\])*?\[(\d+[.,]?\d*)(ms|s)\]`)
-	gcISO     = regexp.MustCompile(`(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.,]\d{3})`)
+	gcG1Heap  = pattern.New(`\bHeap: [\d.,]+[BKMG]\([\d.,]+[BKMG]\)->([\d.,]+)([BKMG])\(([\d.,]+)([BKMG])\)`)
+	gcHeap    = pattern.New(`(\d+)([KMG])->(\d+)([KMG])\((\d+)([KMG])\)`)
+	gcClasses = pattern.New(`\[(?:Metaspace|(?:CMS |PS)?Perm(?:Gen)?) *: [^\]]*\]`) // no part of the heap
+	gcOldMore = pattern.New(`^(?:(?:\d{4}-\S+: )?[\d.,]+: )?\[(?:GC|Full GC|CMS|ParNew|Times|YG occupancy|Parallel Time|Code Root|Clear CT|Other|Eden|GC Worker|Ext Root|Update RS|Scan RS|Object Copy|Termination|Processed Buffers|Choose CSet|Ref |Redirty|Humongous|Free CSet|Evacuation|Rescan|weak refs|scrub|Unloading|class unloading)\b.*`)
+	// With -XX:+PrintTenuringDistribution a collection's line goes on behind a list of ages.
+	gcAges   = pattern.New(`^(?:Desired survivor size \d+ bytes, new threshold \d+|- age +\d+: +\d+ bytes|: \d+[KMG]->\d+[KMG]\(\d+[KMG]\), [\d.,]+ s)`)
+	gcRest   = pattern.New(`^: \d+[KMG]->\d+[KMG]\(\d+[KMG]\), .*, ([\d.,]+) secs\]|^: \d+[KMG]->\d+[KMG]\(\d+[KMG]\), ([\d.,]+) s`)
+	gcTimes  = pattern.New(`\[Times: user=([\d.,]*\d) sys=([\d.,]*\d),? real=([\d.,]*\d) secs\]`)
+	gcOldAt  = pattern.New(`(?:^|: )(\d+[.,]\d{3}): \[`)
+	gcUptime = pattern.New(`^(?:\[[^\]]*\])*?\[(\d+[.,]?\d*)(ms|s)\]`)
+	gcISO    = pattern.New(`(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.,]\d{3})`)
 	// IBM's JVM before 1.4.2 logs a line for each phase of a cycle; this one has its whole time.
-	gcIBM = regexp.MustCompile(`^<GC\(\d+\): freed \d+ bytes, \d+% free \((\d+)/(\d+)\), in (\d+) ms>$`)
+	gcIBM = pattern.New(`^<GC\(\d+\): freed \d+ bytes, \d+% free \((\d+)/(\d+)\), in (\d+) ms>$`)
 	// gcIBMMore is what stands around it.
-	gcIBMMore = regexp.MustCompile(`^<(?:GC[(\[]\d+[)\]]|AF\[\d+\]): `)
+	gcIBMMore = pattern.New(`^<(?:GC[(\[]\d+[)\]]|AF\[\d+\]): `)
 	// Up to Cassandra 2.0 a line sums up what its timer found.
-	gcCassOld = regexp.MustCompile(`GCInspector\.java \(line \d+\) GC for (\w+): (\d+) ms(?: for (\d+) collections)?, (\d+) (?:used|reclaimed leaving \d+ used); max is (\d+)`)
-	gcCass    = regexp.MustCompile(`GCInspector\.java:\d+ - (.*?) GC in (\d+)ms`)
+	gcCassOld = pattern.New(`GCInspector\.java \(line \d+\) GC for (\w+): (\d+) ms(?: for (\d+) collections)?, (\d+) (?:used|reclaimed leaving \d+ used); max is (\d+)`)
+	// "[memory ] [OC#7] 9.02-9.10: OC 81KB->14KB (192KB), 0.1 s, sum of pauses 38.8 ms, longest
+	// pause 20.1 ms." of JRockit R28; "[memory ] 9.02-9.10: GC 81K->14K (192K), 38.8 ms", which is
+	// the sum as well, before it.
+	gcRockit = pattern.New(`\[memory *\] ?(?:\[[OY]C#\d+\] )?([\d.]+)(?:-[\d.]+)?: ((?:[a-z]+ )*GC|[OY]C) \d+KB?->(\d+)(K)B? \((\d+)(K)B?\)(?:, [\d.]+ s, sum of pauses|,) ([\d.]+) ms(?:, longest pause ([\d.]+) ms)?`)
+	gcCass   = pattern.New(`GCInspector\.java:\d+ - (.*?) GC in (\d+)ms`)
 )
 
 func isGCLine(text string, inside bool) bool {
@@ -67,11 +84,20 @@ func isGCLine(text string, inside bool) bool {
 	if strings.Contains(text, "[Pause ") && (gcShen.MatchString(text) || strings.HasSuffix(text, ", start]")) {
 		return true
 	}
+	if strings.Contains(text, "[memory") && gcRockit.MatchString(text) {
+		return true
+	}
 	if strings.HasSuffix(text, " us") || strings.Contains(text, " us, ") {
 		return gcShenSum.MatchString(text) && (inside || strings.HasPrefix(text, "Pause ") || strings.HasPrefix(text, "Concurrent "))
 	}
-	if inside && (strings.HasPrefix(text, "Good progress for ") || strings.HasPrefix(text, "Using ") && strings.Contains(text, " workers for ")) {
+	if inside && (gcAges.MatchString(text) || strings.HasPrefix(text, "Good progress for ") || strings.HasPrefix(text, "Using ") && strings.Contains(text, " workers for ")) {
 		return true
+	}
+	if strings.Contains(text, " / ") && zgcRow.MatchString(text) {
+		return true
+	}
+	if strings.Contains(text, "[gc") && gcStall.MatchString(text) {
+		return true // whatever stands before it
 	}
 	if gcTag.MatchString(text) || gcNumber.MatchString(text) || gcOld.MatchString(text) || gcCass.MatchString(text) || gcCassOld.MatchString(text) || gcIBMMore.MatchString(text) || strings.Contains(text, "[CMS-concurrent-") {
 		return true
@@ -86,21 +112,31 @@ type collections struct {
 	begun       float64   // when the first pause was logged
 	stalls      []float64 // of threads that had to wait for ZGC or Shenandoah
 	full        int
-	noRoom      int // objects found no room to be moved to
+	cycles      int     // that run beside the program and say what they freed
+	vain        int     // of them, those that freed next to nothing
+	left        float64 // of the heap in use after the last one; percent
+	noRoom      int     // objects found no room to be moved to
 	most        float64
 	longest     string  // what that one was
 	after, heap float64 // of the last one
 	first, last float64 // time of the first line and the last, in s; last is 0 where it is not known
 	cpu, real   float64 // of pauses that say both
+	sys         float64 // of cpu, the kernel's
+	unread      int     // lines of pauses whose time cannot be read
+	stats       zgcStats
 }
 
 func readCollections(p *attach.Part) (c collections) {
 	zero := time.Time{}
 	seen := false
-	for _, l := range p.Lines {
+	for i := 0; i < len(p.Lines); i++ {
+		l := p.Lines[i]
 		text := strings.TrimSpace(l.Text)
 		raw := text
-		if l.Raw != "" {
+		if more := brokenGC(p.Lines[i:]); more > 0 {
+			text = unbroken(p.Lines[i : i+more])
+			raw, i = text, i+more-1
+		} else if l.Raw != "" {
 			raw = strings.TrimSpace(l.Raw)
 		}
 		if at, ok := gcTime(raw, l.Time, &zero); ok {
@@ -116,6 +152,9 @@ func readCollections(p *attach.Part) (c collections) {
 
 // gcTime is when a line was written: by the JVM's own clock if it is there.
 func gcTime(text string, logged time.Time, zero *time.Time) (s float64, ok bool) {
+	if m := gcRockit.FindStringSubmatch(text); m != nil {
+		return decimal(m[1])
+	}
 	if m := gcUptime.FindStringSubmatch(text); m != nil {
 		s, ok = decimal(m[1])
 		if m[2] == "ms" {
@@ -157,15 +196,28 @@ func (c *collections) line(text string) {
 		sys, _ := decimal(m[2])
 		real, _ := decimal(m[3])
 		if real >= 0.02 { // the JVM rounds to 10 ms
-			c.cpu, c.real = c.cpu+user+sys, c.real+real
+			c.cpu, c.sys, c.real = c.cpu+user+sys, c.sys+sys, c.real+real
 		}
+	}
+	if m := gcCycle.FindStringSubmatch(text); m != nil {
+		before, _ := decimal(m[1])
+		c.left, _ = decimal(m[2])
+		c.cycles++
+		if c.left >= before-1 && c.left >= 50 {
+			c.vain++
+		}
+		return
 	}
 	if m := gcPause.FindStringSubmatch(text); m != nil {
 		if m[8] == "" || !strings.HasPrefix(m[1], "Pause") {
 			return
 		}
+		if m[9] == "" && !strings.ContainsAny(m[8], ".,") {
+			c.unread++ // the paste ends within the number
+			return
+		}
 		v, ok := decimal(m[8])
-		if m[9] == "ms" {
+		if m[9] != "s" { // in ms, though the paste may end before the unit
 			v /= 1e3
 		}
 		if ok {
@@ -181,6 +233,21 @@ func (c *collections) line(text string) {
 		if m[4] != "" {
 			c.after, c.heap = kmg(m[4], m[5]), kmg(m[6], m[7])
 		}
+	} else if m := gcRockit.FindStringSubmatch(text); m != nil {
+		sum, ok := decimal(m[7])
+		longest, several := decimal(m[8])
+		switch {
+		case ok && several && longest < sum: // of the others only the sum is known
+			c.pause(longest/1e3, m[2], false)
+			c.pause((sum-longest)/1e3, m[2], false)
+		case ok:
+			c.pause(sum/1e3, m[2], false)
+		}
+		c.after, c.heap = kmg(m[3], m[4]), kmg(m[5], m[6])
+	} else if m := gcRest.FindStringSubmatch(text); m != nil {
+		if v, ok := decimal(m[1] + m[2]); ok {
+			c.pause(v, "GC", false)
+		}
 	} else if m := gcG1Heap.FindStringSubmatch(text); m != nil {
 		c.after, c.heap = kmg(m[1], m[2]), kmg(m[3], m[4])
 	} else if m := gcOld.FindStringSubmatch(text); m != nil {
@@ -190,7 +257,7 @@ func (c *collections) line(text string) {
 		if v, ok := decimal(m[2]); ok {
 			c.pause(v, m[1], m[1] == "Full GC")
 		}
-		if all := gcHeap.FindAllStringSubmatch(text, 8); len(all) > 0 {
+		if all := gcHeap.FindAllStringSubmatch(gcClasses.ReplaceAllString(text, ""), 8); len(all) > 0 {
 			h := all[0]
 			for _, x := range all { // the whole heap is the largest of them
 				if kmg(x[5], x[6]) > kmg(h[5], h[6]) {
@@ -210,6 +277,8 @@ func (c *collections) line(text string) {
 		if v, ok := decimal(m[2]); ok {
 			c.pause(v/1e3, m[1], strings.Contains(m[1], "Old"))
 		}
+	} else if !c.stats.line(text) && (gcOpen.MatchString(text) || strings.HasPrefix(text, "[Times: ")) {
+		c.unread++
 	}
 }
 
@@ -262,6 +331,14 @@ const (
 func readGCLog(p *attach.Part) attach.Reading {
 	c := readCollections(p)
 	r := attach.Reading{Title: "JVM GC log, " + attach.Plural(len(c.pauses), "pause"), State: attach.CannotTell}
+	if c.stats.rows > 0 && len(c.pauses)+len(c.stalls) == 0 {
+		c.stats.judge(&r)
+		return r
+	}
+	if c.unread > 0 && len(c.pauses)+len(c.stalls) == 0 {
+		r.Title, r.Means = "JVM GC log, no pause that can be read", "Pauses are in it, and how long they took cannot be read: lines are cut, or broken."
+		return r
+	}
 	if len(c.pauses)+len(c.stalls) == 0 {
 		r.Means = "No pause is in it: collectors that run beside the program, or only the lines around it."
 		return r
@@ -284,6 +361,12 @@ func readGCLog(p *attach.Part) attach.Reading {
 	if c.full > 0 {
 		r.Figures = append(r.Figures, fmt.Sprintf("%d of %d collected the whole heap", c.full, len(c.pauses)))
 	}
+	if c.vain > 0 {
+		r.Figures = append(r.Figures, fmt.Sprintf("%d of %d cycles freed next to nothing: %.0f %% of the heap in use after the last one", c.vain, c.cycles, c.left))
+	}
+	if c.sys >= 0.1 && c.sys > c.cpu/2 {
+		r.Figures = append(r.Figures, fmt.Sprintf("the kernel took %s of the %s of CPU time of the pauses, as where memory is touched for the first time", span(c.sys), span(c.cpu)))
+	}
 	if c.noRoom > 0 {
 		r.Figures = append(r.Figures, fmt.Sprintf("%d of %d ran out of room to move objects to (to-space exhausted)", c.noRoom, len(c.pauses)))
 	}
@@ -296,56 +379,4 @@ func readGCLog(p *attach.Part) attach.Reading {
 	}
 	c.judge(&r, line, share)
 	return r
-}
-
-// muchOfBurst is the share of pauses from which on a short log is not said to be healthy.
-const muchOfBurst = 0.3
-
-// burst is the share of pauses in a log that is too short for a share of time.
-func (c collections) burst() float64 {
-	time := c.last - c.begun
-	if time <= 0 || time >= enoughLog || len(c.pauses) < enoughPauses {
-		return 0
-	}
-	return min(1, attach.Sum(c.pauses)/time)
-}
-
-// judge says what follows from pauses.
-func (c collections) judge(r *attach.Reading, line string, share float64) {
-	short := c.heap > 0 && c.after >= 0.85*c.heap
-	why := "what the program allocates"
-	if short {
-		why = "a heap that is nearly full after each collection"
-	}
-	r.Next = []attach.Next{{Command: "java -Xlog:gc*,safepoint ...", Why: "the phases of a pause, and the time until threads had stopped"}}
-	switch {
-	case c.real >= 0.1 && c.cpu < c.real/2:
-		proof := fmt.Sprintf("pauses of %s by the clock used %s of CPU time", span(c.real), span(c.cpu))
-		r.Figures = append([]string{proof}, r.Figures...)
-		r.Means = "The collector's threads did not run for much of the pauses: they had no CPU, or waited for memory from swap."
-		for _, cause := range []string{"cpu-contention", "cpu-throttled", "disk-wait"} {
-			r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Candidate, Share: share, Proof: []string{proof}})
-		}
-		r.Next = []attach.Next{{Command: "cat /sys/fs/cgroup/CGROUP/cpu.stat; vmstat 1 10", Why: "nr_throttled says quota, r says CPUs, si says swap"}}
-	case share >= 0.1:
-		r.State = attach.Ill
-		r.Means = fmt.Sprintf("All threads stood still for %.0f %% of the time, for collections: of %s.", 100*share, why)
-		r.Signs = append(r.Signs, attach.Sign{Cause: "jvm-safepoint", Grade: attach.Found, Sure: finding.Supported, Share: share, Proof: []string{line}})
-	case c.burst() >= muchOfBurst:
-		proof := fmt.Sprintf("%s of the %s from the first pause to the last were pauses (%.0f %%)", span(attach.Sum(c.pauses)), span(c.last-c.begun), 100*c.burst())
-		r.Figures = append(r.Figures, proof)
-		r.Means = "Much of this short time went into collections: the log is too short to say whether that goes on, as after a start."
-		r.Signs = append(r.Signs, attach.Sign{Cause: "jvm-safepoint", Grade: attach.Candidate, Proof: []string{proof}})
-	case share >= muchStopped, c.most >= longStop, len(c.stalls) > 0:
-		r.Means = "Some pauses are long enough for requests to feel them; how many requests met one is not in it."
-		if line == "" {
-			line = r.Figures[0]
-		}
-		r.Signs = append(r.Signs, attach.Sign{Cause: "jvm-safepoint", Grade: attach.Candidate, Share: share, Proof: []string{line}})
-	case len(c.pauses) < enoughPauses:
-		r.Means = "No pause is long, but these are few."
-	default:
-		r.State, r.Means = attach.Healthy, "No pause is long enough for requests to feel it."
-		r.Next = nil
-	}
 }

@@ -2,7 +2,6 @@ package stackdump
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // gcMonitor is what Elasticsearch and OpenSearch log of their own JVM where much of a second went
@@ -34,12 +34,12 @@ var gcMonitor = &attach.Kind{
 
 var (
 	// "[gc][1398] overhead, spent [411ms] collecting in the last [1s]"
-	monitorSpent = regexp.MustCompile(`\[gc\]\[(\d+)\] overhead, spent \[([\d.]+(?:ms|s|m|h))\] collecting in the last \[([\d.]+(?:ms|s|m|h))\]`)
+	monitorSpent = pattern.New(`\[gc\]\[(\d+)\] overhead, spent \[([\d.]+(?:ms|s|m|h))\] collecting in the last \[([\d.]+(?:ms|s|m|h))\]`)
 	// "[gc][old][18][2] duration [5.3s], collections [1]/[6.1s], total [5.3s]/[6s], memory [..."
-	monitorTook = regexp.MustCompile(`\[gc\]\[(young|old|\w+)\]\[(\d+)\]\[\d+\] duration \[([\d.]+(?:ms|s|m|h))\], collections \[(\d+)\]/\[([\d.]+(?:ms|s|m|h))\]`)
-	monitorOld  = regexp.MustCompile(`memory \[([\d.]+)([kmgt]?b)\]->\[([\d.]+)([kmgt]?b)\]/\[([\d.]+)([kmgt]?b)\]`)
-	monitorNode = regexp.MustCompile(`\[[^\[\]]*\] *\[gc\]`)
-	heapFull    = regexp.MustCompile(`^(?:java\.lang\.OutOfMemoryError: |Dumping heap to \S|Heap dump file created \[)`)
+	monitorTook = pattern.New(`\[gc\]\[(young|old|\w+)\]\[(\d+)\]\[\d+\] duration \[([\d.]+(?:ms|s|m|h))\], collections \[(\d+)\]/\[([\d.]+(?:ms|s|m|h))\]`)
+	monitorOld  = pattern.New(`memory \[([\d.]+)([kmgt]?b)\]->\[([\d.]+)([kmgt]?b)\]/\[([\d.]+)([kmgt]?b)\]`)
+	monitorNode = pattern.New(`\[[^\[\]]*\] *\[gc\]`)
+	heapFull    = pattern.New(`^(?:java\.lang\.OutOfMemoryError: |Dumping heap to \S|Heap dump file created \[)`)
 )
 
 const (

@@ -2,12 +2,12 @@ package stackdump
 
 import (
 	"cmp"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // gdb reads stacks as gdb, pstack and gstack print them, with or without their headers.
@@ -34,16 +34,16 @@ var euStack = &attach.Kind{
 var (
 	// A page that links numbers of tickets may have put a project's name before the mark, or a link
 	// in its place.
-	frameLine   = regexp.MustCompile(`^\s*(?:(?:[A-Za-z][\w.-]{0,23}(?:/[\w.-]{1,24})?)?#|https?://[\w./-]{1,99}/(?:issues|pull)/)(\d+)\s+(?:(0x[0-9a-f]+)(?:\s+|$))?(?:in )?(?:- 1\s+)?(.*)$`)
-	glued       = regexp.MustCompile(`(.)(#\d+ +(?:0x[0-9a-f]+ in )?[\w~:]+[^#]* \()`)
-	headerLine  = regexp.MustCompile(`^\s*\*?\s*Thread (\d+)(?:\.\d+)? ?(?:\((?:Thread )?(0x[0-9a-f]+)?.*?(?:\(?(?:LWP|process|pid) (\d+)\)?)?(?: "([^"]*)")?.*\)?:?)?\s*$`)
-	tidLine     = regexp.MustCompile(`^(?:TID|LWP) (\d+)( "([^"]*)")?:?$`)
-	pidLine     = regexp.MustCompile(`^PID (\d+) - (process|core)`)
-	preamble    = regexp.MustCompile(`^(\[New (LWP|Thread|process)|\[Thread |\[Switching to|Using host libthread_db|\[Inferior|Attaching to|Reading symbols|\[Current thread|Core was generated|Program terminated|\(gdb\)|warning: |Loaded symbols|0x[0-9a-f]{8,} in |\$\d+ = |Detaching from|Missing separate debuginfo|Program received|---Type <return>|--Type <RET>|\(More stack frames|Backtrace stopped|Continuing)`)
-	inlineFrame = regexp.MustCompile(`^\S[\w~:<>,*& ]* \(.*\) (at|from) \S+|^0x[0-9a-f]+ in `)
+	frameLine   = pattern.New(`^\s*(?:(?:[A-Za-z][\w.-]{0,23}(?:/[\w.-]{1,24})?)?#|https?://[\w./-]{1,99}/(?:issues|pull)/)(\d+)\s+(?:(0x[0-9a-f]+)(?:\s+|$))?(?:in )?(?:- 1\s+)?(.*)$`)
+	glued       = pattern.New(`(.)(#\d+ +(?:0x[0-9a-f]+ in )?[\w~:]+[^#]* \()`)
+	headerLine  = pattern.New(`^\s*\*?\s*Thread (\d+)(?:\.\d+)? ?(?:\((?:Thread )?(0x[0-9a-f]+)?.*?(?:\(?(?:LWP|process|pid) (\d+)\)?)?(?: "([^"]*)")?.*\)?:?)?\s*$`)
+	tidLine     = pattern.New(`^(?:TID|LWP) (\d+)( +"([^"]*)")?:?(?:\s+(?:-+|#|//|<-+|=>|\().*)?$`)
+	pidLine     = pattern.New(`^PID (\d+) - (process|core)`)
+	preamble    = pattern.New(`^(\[New (LWP|Thread|process)|\[Thread |\[Switching to|Using host libthread_db|\[Inferior|Attaching to|Reading symbols|\[Current thread|Core was generated|Program terminated|\(gdb\)|warning: |Loaded symbols|0x[0-9a-f]{8,} in |\$\d+ = |Detaching from|Missing separate debuginfo|Program received|---Type <return>|--Type <RET>|\(More stack frames|Backtrace stopped|Continuing)`)
+	inlineFrame = pattern.New(`^\S[\w~:<>,*& ]* \(.*\) (at|from) \S+|^0x[0-9a-f]+ in `)
 	// advice is what gdb says of its own settings before the first stack.
-	advice    = regexp.MustCompile(`^(To enable execution|add-auto-load|line to your|To completely|set auto-load|For more information|"Auto-loading|info "|[0-9]+\s+\S)`)
-	ownerLine = regexp.MustCompile(`__owner = (\d+)`)
+	advice    = pattern.New(`^(To enable execution|add-auto-load|line to your|To completely|set auto-load|For more information|"Auto-loading|info "|[0-9]+\s+\S)`)
+	ownerLine = pattern.New(`__owner = (\d+)`)
 )
 
 // isFrame reports whether a line is a frame: an address, or a name with parentheses.
@@ -77,7 +77,7 @@ func claimGDB(lines []paste.Line) int {
 		case isFrame(text):
 			frames++
 			n = i + 1
-		case isHeader(text), preamble.MatchString(text), inlineFrame.MatchString(text):
+		case isHeader(text), preamble.MatchString(text), inlineFrame.MatchString(text), lwpHeader(lines[i:]):
 			n = i + 1
 		case trimmed == "":
 			// What follows decides.
@@ -95,6 +95,12 @@ func claimGDB(lines []paste.Line) int {
 		return n
 	}
 	return done(n, frames)
+}
+
+// lwpHeader reports whether the first line is a thread's header as people shorten it, with a note
+// of theirs behind it, and a frame below.
+func lwpHeader(lines []paste.Line) bool {
+	return len(lines) > 1 && tidLine.MatchString(strings.TrimSpace(lines[0].Text)) && strings.HasPrefix(strings.TrimSpace(lines[0].Text), "LWP ") && isFrame(lines[1].Text)
 }
 
 func done(n, frames int) int {
@@ -145,7 +151,7 @@ func between(lines []paste.Line, at int) bool {
 }
 
 // wrappedTail is the end of a frame that was wrapped: a place in a source, or arguments.
-var wrappedTail = regexp.MustCompile(`[\w/+-]\.(?:c|cc|cpp|cxx|h|hh|hpp|S|rs|C):\d+$|=0x[0-9a-f]+|<optimized out>|@entry=|\) (?:at|from) /`)
+var wrappedTail = pattern.New(`[\w/+-]\.(?:c|cc|cpp|cxx|h|hh|hpp|S|rs|C):\d+$|=0x[0-9a-f]+|<optimized out>|@entry=|\) (?:at|from) /`)
 
 func claimEU(lines []paste.Line) int {
 	if !tidLine.MatchString(lines[0].Text) && !pidLine.MatchString(lines[0].Text) && !euFrame(lines[0].Text) {
@@ -189,6 +195,9 @@ func readNative(p *attach.Part, tool string, rules []rule) attach.Reading {
 	return d.read()
 }
 
+// shortestAddress is the length of an address of 32 bits as gdb prints it: 0x and eight digits.
+const shortestAddress = 10
+
 // parseNative reads threads and frames. A stack that starts again at #0 is the next thread.
 func parseNative(lines []paste.Line) *dump {
 	d := &dump{owners: map[string]int{}}
@@ -231,6 +240,9 @@ func parseNative(lines []paste.Line) *dump {
 		if m == nil || !isFrame(l) && !euFrame(l) {
 			continue
 		}
+		if m[3] == "" && len(m[2]) < shortestAddress {
+			continue // the text ends inside of it
+		}
 		num := atoi(m[1])
 		if t == nil || num <= expect && num == 0 || num < expect && len(t.frames) > 0 {
 			start(len(d.threads)+1, "")
@@ -238,7 +250,9 @@ func parseNative(lines []paste.Line) *dump {
 		if l == last && num == expect {
 			continue
 		}
-		expect, last = num, l
+		if expect, last = num, l; len(t.frames) == 0 {
+			t.cropped = num > 0
+		}
 		if len(t.frames) < 400 {
 			f := parseFrame(m[3])
 			if f.fn == "" || f.fn == "??" {
@@ -268,9 +282,9 @@ func (d *dump) dropShown() {
 }
 
 var (
-	terminated = regexp.MustCompile(`^Program (terminated with|received) signal (SIG[A-Z0-9]+)`)
+	terminated = pattern.New(`^Program (terminated with|received) signal (SIG[A-Z0-9]+)`)
 	// deadly are the signals which a program gets for what it did itself.
-	deadly = regexp.MustCompile(`^SIG(SEGV|ABRT|BUS|FPE|ILL|SYS|TRAP)$`)
+	deadly = pattern.New(`^SIG(SEGV|ABRT|BUS|FPE|ILL|SYS|TRAP)$`)
 )
 
 // endedBy is the signal by which the program ended. One that a person stops a program with is none.

@@ -3,15 +3,15 @@ package stackdump
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // infoLine is a row of gdb's "info threads": a thread, and the frame that it is in.
-var infoLine = regexp.MustCompile(`^\s*\*?\s*(\d+)\s+(?:Thread|LWP|process) [^"]*?(?:\((?:LWP|process|pid) (\d+)\))?\)?(?: ?"([^"]*)")?\s+(?:(?:(0x[0-9a-f]+) in )?([\w:~<>@., ]*[\w>@.]) \(.*|0x[0-9a-f]+ in ([\w:~<>@.]+))\s*$`)
+var infoLine = pattern.New(`^\s*\*?\s*(\d+)\s+(?:Thread|LWP|process) [^"]*?(?:\((?:LWP|process|pid) (\d+)\))?\)?(?: ?"([^"]*)")?\s+(?:(?:(0x[0-9a-f]+) in )?([\w:~<>@., ]*[\w>@.]) \(.*|0x[0-9a-f]+ in ([\w:~<>@.]+))\s*$`)
 
 func isInfo(text string) bool { return infoLine.MatchString(text) }
 

@@ -1,39 +1,41 @@
 package stackdump
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // jstack reads the JVM's thread dumps: jstack, jcmd Thread.print, and what SIGQUIT prints, from
 // JDK 5 to 24. Locks have addresses and holders there.
 var jstack = &attach.Kind{
 	Name:  "jstack",
-	Hints: []string{"Full thread dump", "\"", "\tat ", "Found one Java-level deadlock", "Threads class SMR", " at ", ":"},
+	Hints: []string{"Full thread dump", "\"", "java.lang.Thread.State: ", "\tat ", "Found one Java-level deadlock", "Threads class SMR", " at ", ":"},
 	Claim: claimJVM,
 	Read:  func(p *attach.Part) attach.Reading { return readJVM(p.Lines) },
 }
 
 var (
-	jvmHeader = regexp.MustCompile(`^"(.*)"(?: #(\d+))?(?: \[(\d+)\])?(?: (?:daemon|virtual))* (?:.*\b)?(?:prio=\d+|os_prio=\S+|tid=0x[0-9a-f]+|nid=\S+|Id=\d+|id=\d+ in [A-Z_]+\b|- Thread t@\d+|virtual\b|#\d+)`)
-	jvmIn     = regexp.MustCompile(`" id=(\d+) in ([A-Z_]+)\b|" - Thread t@(\d+)`) // of profilers and VisualVM
-	jvmNID    = regexp.MustCompile(`\bnid=(0x[0-9a-f]+|\d+)`)
-	jvmState  = regexp.MustCompile(`^\s*java\.lang\.Thread\.State: (\w+)(?: \((.*)\))?`)
-	jvmFrame  = regexp.MustCompile(`^\s+at ([\w$.@/<>:-]+)\((.*)\)\s*$`)
-	jvmBare   = regexp.MustCompile(`^at ([\w$.@/<>:-]+)\((.*(?:\.java:\d+|\.kt:\d+|\.scala:\d+|Native Method|Unknown Source|\.java|\.groovy:\d+|<generated>))\)\s*$`)
-	jvmLock   = regexp.MustCompile(`^\s*- (waiting to lock|locked|waiting on|parking to wait for|waiting to re-lock in wait\(\)|eliminated|lock is eliminated|waiting on the Class initialization monitor for|Class initialization lock of|<no)\s*(?:<((?:0x)?[0-9a-f]+)>|<no object reference available>|(\S+))?(?: \(a (.*)\)| \(owned by \d+\))?`)
-	jvmOwned  = regexp.MustCompile(`^\s*- <(0x[0-9a-f]+)> \(a (.*)\)`)
-	jvmBits   = regexp.MustCompile(`^(Full thread dump|Threads class SMR|_java_thread_list|0x[0-9a-f]{8,}[, 0xa-f0-9]*$|\}$|JNI global ref|Found (one|\d+) (Java-level )?deadlock|=====|Java stack information|which is held by|waiting to lock monitor|waiting for ownable|JNI|Heap$)`)
-	jvmStart  = regexp.MustCompile(`^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|\d+:)$`)
-	jvmInner  = regexp.MustCompile(`^\s+(--? |\^-- |java\.lang\.Thread\.State|Locked ownable|No compile task|Compiling:|Locked synchronizers|which is held by|waiting (to lock|for)|in object 0x|Carrying virtual|Mounted on carrier|- |at |JavaThread state|Thread:|Number of locked|total|space|Metaspace|class space|region size|PSYoungGen|ParOldGen|def new|tenured|eden|from|to |the space|compacting|garbage-first|object space|None$|\.\.\. \d+ more|Caused by)`)
+	jvmHeader = pattern.New(`^"(.*)"(?: #(\d+))?(?: \[(\d+)\])?(?: (?:daemon|virtual))* (?:.*\b)?(?:prio=\d+|os_prio=\S+|tid=0x[0-9a-f]+|nid=\S+|Id=\d+|id=\d+ in [A-Z_]+\b|- Thread t@\d+|virtual\b|#\d+)`)
+	// jvmTorn is a header whose name lost its first quote, or all but its end.
+	jvmTorn  = pattern.New(`^[^"\s][^"]{0,120}"(?: #\d+)?(?: \[\d+\])?(?: (?:daemon|virtual))* (?:prio=\d+|os_prio=\S+|tid=0x[0-9a-f]+|nid=\S+).* nid=\S+`)
+	jvmIn    = pattern.New(`" id=(\d+) in ([A-Z_]+)\b|" - Thread t@(\d+)`) // of profilers and VisualVM
+	jvmNID   = pattern.New(`\bnid=(0x[0-9a-f]+|\d+)`)
+	jvmState = pattern.New(`^\s*java\.lang\.Thread\.State: (\w+)(?: \((.*)\))?`)
+	jvmFrame = pattern.New(`^\s+at ([\w$.@/<>:-]+)\((.*)\)\s*$`)
+	jvmBare  = pattern.New(`^at ([\w$.@/<>:-]+)\((.*(?:\.java:\d+|\.kt:\d+|\.scala:\d+|Native Method|Unknown Source|\.java|\.groovy:\d+|<generated>))\)\s*$`)
+	jvmLock  = pattern.New(`^\s*- (waiting to lock|locked|waiting on|parking to wait for|waiting to re-lock in wait\(\)|eliminated|lock is eliminated|waiting on the Class initialization monitor for|Class initialization lock of|<no)\s*(?:<((?:0x)?[0-9a-f]+)>|<no object reference available>|(\S+))?(?: \(a (.*)\)| \(owned by \d+\))?`)
+	jvmOwned = pattern.New(`^\s*- <(0x[0-9a-f]+)> \(a (.*)\)`)
+	jvmBits  = pattern.New(`^(Full thread dump|Threads class SMR|_java_thread_list|0x[0-9a-f]{8,}[, 0xa-f0-9]*$|\}$|JNI global ref|Found (one|\d+) (Java-level )?deadlock|=====|Java stack information|which is held by|waiting to lock monitor|waiting for ownable|JNI|Heap$)`)
+	jvmStart = pattern.New(`^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|\d+:)$`)
+	jvmInner = pattern.New(`^\s+(--? |\^-- |java\.lang\.Thread\.State|Locked ownable|No compile task|Compiling:|Locked synchronizers|which is held by|waiting (to lock|for)|in object 0x|Carrying virtual|Mounted on carrier|- |at |JavaThread state|Thread:|Number of locked|total|space|Metaspace|class space|region size|PSYoungGen|ParOldGen|def new|tenured|eden|from|to |the space|compacting|garbage-first|object space|None$|\.\.\. \d+ more|Caused by)`)
 )
 
 // jrockitState is the end of a header of JRockit: "tid=77 prio=5 alive, in native, native_waiting".
-var jrockitState = regexp.MustCompile(`\bidx=0x[0-9a-f]+ tid=\d+ prio=\d+ alive((?:, [\w ]+)*)$`)
+var jrockitState = pattern.New(`\bidx=0x[0-9a-f]+ tid=\d+ prio=\d+ alive((?:, [\w ]+)*)$`)
 
 // jrockitWord is HotSpot's word for what JRockit says of a thread; "": it runs.
 func jrockitWord(words string) string {
@@ -74,9 +76,9 @@ var threadDump = &attach.Kind{
 }
 
 var (
-	toFileTask  = regexp.MustCompile(`^#(\d+) "(.*)"(?: virtual)?(?: [A-Z_]+)?(?: \d{4}-\d\d-\d\dT\S+)?$`)
-	toFileFrame = regexp.MustCompile(`^\s{4,}([\w$.@/<>:-]+)\([^()]*\)$`)
-	toFileNote  = regexp.MustCompile(`^\s{4,}- (?:locked|waiting|parked|blocked|waiting to lock)`)
+	toFileTask  = pattern.New(`^#(\d+) "(.*)"(?: virtual)?(?: [A-Z_]+)?(?: \d{4}-\d\d-\d\dT\S+)?$`)
+	toFileFrame = pattern.New(`^\s{4,}([\w$.@/<>:-]+)\([^()]*\)$`)
+	toFileNote  = pattern.New(`^\s{4,}- (?:locked|waiting|parked|blocked|waiting to lock)`)
 )
 
 func claimJVM(lines []paste.Line) int {
@@ -88,8 +90,8 @@ func claimJVM(lines []paste.Line) int {
 			}
 		}
 	}
-	if !strings.HasPrefix(first, "Full thread dump") && !jvmHeader.MatchString(first) && !jvmFrame.MatchString(first) && !jvmBare.MatchString(first) &&
-		!strings.HasPrefix(first, "Found one Java-level deadlock") && !strings.HasPrefix(first, "Threads class SMR") {
+	if !strings.HasPrefix(first, "Full thread dump") && !isJVMHeader(first) && !jvmState.MatchString(first) && !jvmFrame.MatchString(first) && !jvmBare.MatchString(first) &&
+		!strings.HasPrefix(first, deadlockHead) && !strings.HasPrefix(first, "Threads class SMR") {
 		return 0
 	}
 	n, frames, heads := 0, 0, 0
@@ -104,13 +106,16 @@ func claimJVM(lines []paste.Line) int {
 		case jvmFrame.MatchString(text), jvmBare.MatchString(text):
 			frames++
 			n = i + 1
-		case jvmHeader.MatchString(text), strings.HasPrefix(text, "Full thread dump"):
-			heads++
+		case isJVMHeader(text), strings.HasPrefix(text, "Full thread dump"), i == 0 && jvmState.MatchString(text):
+			heads++ // a state is as sure a start as the header that was cut off above it
 			n = i + 1
 		case strings.TrimSpace(text) == "", strings.TrimSpace(text) == "...":
 		case jvmBits.MatchString(strings.TrimSpace(text)), jvmInner.MatchString(text), jvmLock.MatchString(text), jvmOwned.MatchString(text):
 			n = i + 1
-		case strings.HasPrefix(text, "\"") && strings.HasSuffix(text, "\":"): // in the deadlock section
+		case inDeadlock(text) != "":
+			if strings.HasPrefix(first, deadlockHead) {
+				heads++
+			}
 			n = i + 1
 		case strings.Contains(text, "java.lang.Thread.State: "):
 			n = i + 1
@@ -121,6 +126,9 @@ func claimJVM(lines []paste.Line) int {
 	return doneJVM(n, frames, heads)
 }
 
+// isJVMHeader reports whether a line is a thread's header.
+func isJVMHeader(text string) bool { return jvmHeader.MatchString(text) || jvmTorn.MatchString(text) }
+
 // doneJVM refuses a lone exception's frames: a dump has threads' headers, or the first frames cut
 // off before at least one.
 func doneJVM(n, frames, heads int) int {
@@ -130,6 +138,9 @@ func doneJVM(n, frames, heads int) int {
 func readJVM(lines []paste.Line) attach.Reading {
 	d := parseJVM(lines)
 	d.tool, d.whole = "JVM thread dump", "jcmd PID Thread.print -l"
+	if strings.HasPrefix(lines[0].Text, deadlockHead) && !slices.ContainsFunc(lines, func(l paste.Line) bool { return isJVMHeader(l.Text) }) {
+		d = parseDeadlock(lines)
+	}
 	for _, t := range d.threads {
 		placeJVM(t)
 	}
@@ -149,6 +160,9 @@ func parseJVM(lines []paste.Line) *dump {
 				break
 			}
 		}
+		if jvmTorn.MatchString(text) {
+			text = "\"" + text
+		}
 		if m := jvmHeader.FindStringSubmatch(text); m != nil {
 			t = &thread{name: m[1], n: 1, id: atoi(m[2])}
 			if n := jvmNID.FindStringSubmatch(text); n != nil {
@@ -165,7 +179,7 @@ func parseJVM(lines []paste.Line) *dump {
 			continue
 		}
 		if t == nil {
-			if !jvmFrame.MatchString(text) {
+			if !jvmFrame.MatchString(text) && !jvmState.MatchString(text) {
 				continue
 			}
 			t = &thread{n: 1}
@@ -293,6 +307,8 @@ func placeJVM(t *thread) {
 	case blocked, locker:
 		t.doing, t.addr = lock, t.wants
 	case how == "waiting on", how == "parking to wait for", t.state == "WAITING":
+		t.doing = signal
+	case has(1, "Unsafe.park", "Object.wait", "Object.wait0"): // the frames that say for what are cut off
 		t.doing = signal
 	case t.state == "TIMED_WAITING", len(t.frames) == 0:
 		t.doing = idle

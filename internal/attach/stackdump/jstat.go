@@ -2,13 +2,13 @@ package stackdump
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // jstat reads jstat -gcutil, -gc and -gccause: a row for each sample.
@@ -181,8 +181,8 @@ var jvmHeap = &attach.Kind{
 }
 
 var (
-	heapSure = regexp.MustCompile(`^(num +#instances +#bytes +class name|(garbage-first heap|PSYoungGen|def new generation|par new generation|ZHeap|Shenandoah Heap)\b.*(total|used|max))`)
-	heapLine = regexp.MustCompile(`^(\d+: +\d+ +\d+ +\S.*|-{10,}|Total +\d+ +\d+|region size|Metaspace +used|class space +used|(eden|from|to|object|the) +space|ParOldGen|PSOldGen|tenured generation|concurrent mark-sweep|\d+[KMG] total|\d+ x \d+|Status:|Reserved region:|- \[|Collection set:|Heap Region)`)
+	heapSure = pattern.New(`^(num +#instances +#bytes +class name|(garbage-first heap|PSYoungGen|def new generation|par new generation|ZHeap|Shenandoah Heap)\b.*(total|used|max))`)
+	heapLine = pattern.New(`^(\d+: +\d+ +\d+ +\S.*|-{10,}|Total +\d+ +\d+|region size|Metaspace +used|class space +used|(eden|from|to|object|the) +space|ParOldGen|PSOldGen|tenured generation|concurrent mark-sweep|\d+[KMG] total|\d+ x \d+|Status:|Reserved region:|- \[|Collection set:|Heap Region)`)
 )
 
 // nodeReport is a diagnostic report of Node.js.
@@ -198,8 +198,8 @@ var nodeReport = &attach.Kind{
 }
 
 var (
-	nodeValue = regexp.MustCompile(`^"(\w+)"\s*:\s*"?([^"]*?)"?,?$`)
-	nodeFrame = regexp.MustCompile(`^"(at .*)",?$`)
+	nodeValue = pattern.New(`^"(\w+)"\s*:\s*"?([^"]*?)"?,?$`)
+	nodeFrame = pattern.New(`^"(at .*)",?$`)
 )
 
 func readNode(p *attach.Part) attach.Reading {

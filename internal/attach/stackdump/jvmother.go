@@ -1,18 +1,18 @@
 package stackdump
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // ThreadInfo's own text, as beans and test frameworks print it. The header has the state and
 // the owner, and locks have a hash of the object in place of an address.
 var (
-	infoHeader = regexp.MustCompile(`^".*" .*\bId=(\d+) (BLOCKED|WAITING|TIMED_WAITING|RUNNABLE|NEW|TERMINATED)\b(?: on (\S+@[0-9a-f]+))?(?: owned by ".*" Id=(\d+))?`)
-	infoLock   = regexp.MustCompile(`^\s*-\s+(blocked on|locked|waiting on) (\S+@[0-9a-f]+)$`)
+	infoHeader = pattern.New(`^".*" .*\bId=(\d+) (BLOCKED|WAITING|TIMED_WAITING|RUNNABLE|NEW|TERMINATED)\b(?: on (\S+@[0-9a-f]+))?(?: owned by ".*" Id=(\d+))?`)
+	infoLock   = pattern.New(`^\s*-\s+(blocked on|locked|waiting on) (\S+@[0-9a-f]+)$`)
 )
 
 // object parts "java.lang.Object@32a88bc2" in the type and the hash.
@@ -93,6 +93,6 @@ var agent = &attach.Kind{
 }
 
 var (
-	agentHeader = regexp.MustCompile(`^Thread (\d+): \(state = [A-Z_]+\)$`)
-	agentFrame  = regexp.MustCompile(`^- ([\w$.@/<>]+)\([^()]*\) @bci=`)
+	agentHeader = pattern.New(`^Thread (\d+): \(state = [A-Z_]+\)$`)
+	agentFrame  = pattern.New(`^- ([\w$.@/<>]+)\([^()]*\) @bci=`)
 )

@@ -1,11 +1,11 @@
 package stackdump
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // crash reads "bt -a" and "foreach bt" of the crash utility: the kernel's stacks of tasks.
@@ -13,16 +13,31 @@ var crash = &attach.Kind{
 	Name:  "crash bt",
 	Hints: []string{"PID: ", " #"},
 	Claim: func(lines []paste.Line) int {
-		return claimStacks(lines, crashTask.MatchString, func(t string) bool { return crashFrame.MatchString(t) || crashRegs.MatchString(t) })
+		return claimStacks(lines, crashTask.MatchString, func(t string) bool {
+			return crashFrame.MatchString(t) || crashRegs.MatchString(t) || crashSource.MatchString(t)
+		})
 	},
 	Read: func(p *attach.Part) attach.Reading {
 		d := parseStacks(p.Lines, "crash utility, kernel stacks", crashTask, crashFrame)
+		died := ""
 		for _, t := range d.threads {
 			place(t, kernelRules)
+			if died == "" && (rule{names: []string{"die", "oops_end", "panic", "crash_kexec", "machine_kexec", "do_invalid_op", "bad_area_nosemaphore"}}).find(t.frames, anything) >= 0 {
+				died = t.name
+			}
 		}
-		return d.read()
+		d.whole = "crash vmlinux vmcore: foreach bt"
+		r := d.read()
+		if died != "" && len(r.Signs) == 0 {
+			r.State, r.Next = attach.CannotTell, nil
+			r.Means = "The kernel itself crashed, in " + orUnknown(died) + ": a fault or a BUG, and nothing about time."
+		}
+		return r
 	},
 }
+
+// crashSource is the place in the source below a frame, as bt -l prints it.
+var crashSource = pattern.New(`^\s+/\S+: \d+$`)
 
 // dotnet reads dotnet-stack report, and the stacks that dotnet-dump prints.
 var dotnet = &attach.Kind{
@@ -125,19 +140,19 @@ var hsErr = &attach.Kind{
 }
 
 var (
-	hsShort     = regexp.MustCompile(`^\s*(?:# )?There is insufficient memory for the Java Runtime Environment to continue`)
-	hsFailed    = regexp.MustCompile(`(Native memory allocation \(\w+\) failed to (?:map|allocate) \d+ bytes.*)$`)
-	hsPID       = regexp.MustCompile(`\bpid=(\d{1,9})\b`)
-	hsErrLine   = regexp.MustCompile(`^(?:Command Line|Host|Time|Current thread|Stack: \[|Native frames|siginfo|Registers|Top of Stack|Instructions|Java frames|V  \[|C  \[|J \d+|j  |v  ~)`)
-	crashTask   = regexp.MustCompile(`^PID: (\d+)\s+TASK: [0-9a-f]+\s+CPU: \d+\s+COMMAND: "(.*)"`)
-	crashFrame  = regexp.MustCompile(`^ ?#\d+ \[[0-9a-f]{8,}\] ([\w.]+) at [0-9a-f]+`)
-	crashRegs   = regexp.MustCompile(`^\s+(RIP|RSP|RAX|RDX|RBP|R8|R10|R11|R13|R12|ORIG_RAX|RBX|RCX|RSI|RDI|R14|R9|R15|CS|\[exception RIP)|^--- <|^ +bt: |^\(active\)`)
-	dotnetTask  = regexp.MustCompile(`^(?:OS )?Thread (?:Id: )?\(?(0x[0-9A-Fa-f]+)\)?(?: \(\d+\))?:?()$`)
-	dotnetFrame = regexp.MustCompile(`^\s+(?:[0-9A-F]{16} [0-9A-F]{16} )?([\w.` + "`" + `<>+\[\]]+!?[\w.` + "`" + `<>+\[\],|$]+)\(.*\)$`)
-	rubyTask    = regexp.MustCompile(`^\s*(?:Thread )?#<Thread:(0x[0-9a-f]+)(?:@?\S*)?(?: \S+:\d+)? (?:\w+)>(.*)$`)
-	rubyFrame   = regexp.MustCompile("^\\s+(\\S+:\\d+:in [`'].+')$")
-	glibcFrame  = regexp.MustCompile(`^\s*(?:\[?\d+\]?:? +)?(\S+)\(([\w.$]*)([+-]0x[0-9a-f]+)?\) ?\[0x[0-9a-f]+\]$|^\[0x[0-9a-f]+\]$`)
-	rustFrame   = regexp.MustCompile(`^\s+\d+: +(?:0x[0-9a-f]+ - )?[\w<]\S*::.+$|^\s+\d+: +(?:0x[0-9a-f]+ - )?(?:rust_begin_unwind|main|_start|__libc_start_main\S*|<unknown>|clone3?|start_thread)$|^\s+at \S+:\d+(:\d+)?$`)
+	hsShort     = pattern.New(`^\s*(?:# )?There is insufficient memory for the Java Runtime Environment to continue`)
+	hsFailed    = pattern.New(`(Native memory allocation \(\w+\) failed to (?:map|allocate) \d+ bytes.*)$`)
+	hsPID       = pattern.New(`\bpid=(\d{1,9})\b`)
+	hsErrLine   = pattern.New(`^(?:Command Line|Host|Time|Current thread|Stack: \[|Native frames|siginfo|Registers|Top of Stack|Instructions|Java frames|V  \[|C  \[|J \d+|j  |v  ~)`)
+	crashTask   = pattern.New(`^PID: (\d+)\s+TASK: [0-9a-f]+\s+CPU: \d+\s+COMMAND: "(.*)"`)
+	crashFrame  = pattern.New(`^ ?#\d+ \[[0-9a-f]{8,}\] ([\w.]+)(?: \(via \w+\))? at [0-9a-f]+`)
+	crashRegs   = pattern.New(`^\s+(RIP|RSP|RAX|RDX|RBP|R8|R10|R11|R13|R12|ORIG_RAX|RBX|RCX|RSI|RDI|R14|R9|R15|CS|\[exception RIP)|^--- <|^ +bt: |^\(active\)`)
+	dotnetTask  = pattern.New(`^(?:OS )?Thread (?:Id: )?\(?(0x[0-9A-Fa-f]+)\)?(?: \(\d+\))?:?()$`)
+	dotnetFrame = pattern.New(`^\s+(?:[0-9A-F]{16} [0-9A-F]{16} )?([\w.` + "`" + `<>+\[\]]+!?[\w.` + "`" + `<>+\[\],|$]+)\(.*\)$`)
+	rubyTask    = pattern.New(`^\s*(?:Thread )?#<Thread:(0x[0-9a-f]+)(?:@?\S*)?(?: \S+:\d+)? (?:\w+)>(.*)$`)
+	rubyFrame   = pattern.New("^\\s+(\\S+:\\d+:in [`'].+')$")
+	glibcFrame  = pattern.New(`^\s*(?:\[?\d+\]?:? +)?(\S+)\(([\w.$]*)([+-]0x[0-9a-f]+)?\) ?\[0x[0-9a-f]+\]$|^\[0x[0-9a-f]+\]$`)
+	rustFrame   = pattern.New(`^\s+\d+: +(?:0x[0-9a-f]+ - )?[\w<]\S*::.+$|^\s+\d+: +(?:0x[0-9a-f]+ - )?(?:rust_begin_unwind|main|_start|__libc_start_main\S*|<unknown>|clone3?|start_thread)$|^\s+at \S+:\d+(:\d+)?$`)
 )
 
 // claimStacks takes headers with frames below them; both must be there.
@@ -164,7 +179,7 @@ func claimStacks(lines []paste.Line, header, frame func(string) bool) int {
 	return done(n, min(heads, frames))
 }
 
-func parseStacks(lines []paste.Line, tool string, header, frameRE *regexp.Regexp) *dump {
+func parseStacks(lines []paste.Line, tool string, header, frameRE *pattern.Regexp) *dump {
 	d := &dump{tool: tool}
 	var t *thread
 	for _, l := range lines {

@@ -1,5 +1,7 @@
 package stackdump
 
+var eventLoops = []string{"ev_run", "uv_run", "event_base_loop", "event_base_dispatch", "g_main_loop_run"}
+
 // native are the rules of C, C++ and Rust programs. The functions are those of glibc 2.17 to 2.41,
 // libstdc++, MySQL and MariaDB 5.5 to 11, PostgreSQL, and of the client libraries that are common.
 var native = []rule{
@@ -38,13 +40,18 @@ var native = []rule{
 	// Go's runtime, whose threads sleep in its own futex: without work, or for one of its locks.
 	{lock, plainLock, anything, 5, []string{"runtime.lock", "runtime.lock2", "runtime.lockWithRank"}},
 	{idle, 0, anything, 6, []string{"runtime.findRunnable", "runtime.findrunnable", "runtime.stopm", "runtime.mPark", "runtime.sysmon", "runtime.notesleep",
-		"runtime.notetsleep*", "runtime.stoplockedm", "runtime.netpoll", "runtime.templateThread", "runtime.usleep"}},
+		"runtime.notetsleep*", "runtime.stoplockedm", "runtime.netpoll", "runtime.templateThread", "runtime.usleep",
+		"runtime.futexsleep", "runtime.epollwait", "runtime.semasleep"}},
 	// Another server's answer, by the client library.
 	{remote, 0, anything, 0, []string{"cli_safe_read*", "cli_read_query_result", "mysql_real_query", "mysql_send_query", "mysql_real_connect", "PQexec*", "PQgetResult", "pqWaitTimed", "pqSocketCheck",
 		"PQconnect*", "redisGetReply", "redisBufferRead", "redisCommand", "memcached_*", "mongoc_*", "curl_easy_perform", "Curl_*", "ldap_result*",
 		"SQLExecute", "SQLExecDirect*", "OCIStmtExecute", "kpu*", "nioqrc", "ttc*", "rd_kafka_*", "zookeeper_interest", "getaddrinfo", "gethostbyname*",
 		"res_nsend", "libc_res_*", "libc_res_nsend", "send_dg", "mysql_read_*", "libpqrcv_*", "rpc_call", "thrift::*readMessageBegin"}},
 	{remote, 0, inRead, 0, []string{"http*::*Client*", "grpc::*BlockingUnaryCall", "recv_response", "connect", "libc_connect"}},
+
+	// Loops that call what handles an event: only a loop that polls is idle.
+	{idle, 0, inPoll, 0, eventLoops},
+	{idle, 0, anything, 2, eventLoops},
 
 	// Work that has not come: a server's own loops.
 	{idle, 0, anything, 0, []string{"io_handler_thread", "fil_aio_wait*", "os_aio_*wait", "LinuxAIOHandler::*", "os_aio_handler", "srv_monitor_thread",
@@ -58,7 +65,7 @@ var native = []rule{
 		"mysqld_main", "os_thread_sleep", "Gcs_*", "rpl_parallel_thread::*wait*", "Protocol_classic::read_packet", "Protocol_classic::get_command",
 		"PostgresMain_wait", "ReadCommand", "SocketBackend", "secure_read", "WalWriterMain", "BackgroundWriterMain", "CheckpointerMain", "AutoVacLauncherMain",
 		"ServerLoop", "LogicalLauncherMain", "ApplyLauncherMain", "PgstatCollectorMain", "SysLogger_Main", "bioProcessBackgroundJobs", "aeApiPoll",
-		"IOThreadMain", "background_thread_entry", "ev_run", "uv_run", "event_base_loop", "event_base_dispatch", "g_main_loop_run", "g_main_context_poll",
+		"IOThreadMain", "background_thread_entry", "g_main_context_poll",
 		"uv__io_poll", "ngx_epoll_process_events", "tokio::runtime::*park*", "mio::*poll*", "grpc_*pollset_work*", "grpc_core::*Executor*", "cq_next",
 		"grpc_completion_queue_next", "do_handle_one_connection_idle", "rocksdb::ThreadPoolImpl::*BGThread*", "ThreadPoolImpl::Impl::BGThread", "GCTaskManager::get_task",
 		"ConcurrentG1RefineThread*wait*", "VMThread::wait_for_vm_thread_operation", "CompileQueue::get", "WatcherThread::sleep", "v8::platform::*GetNext", "PlatformWorkerThread",

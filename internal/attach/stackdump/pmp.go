@@ -1,11 +1,11 @@
 package stackdump
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // pmp reads the poor man's profiler, pt-pmp: a count and the functions of the stack, joined by
@@ -33,9 +33,9 @@ var pmp = &attach.Kind{
 }
 
 var (
-	pmpLine = regexp.MustCompile(`^\s*(\d+)\s+([A-Za-z_?~][^\s,]*(?: const)?(?:,[^,\s]+(?: [^,\s]+)*)+)$`)
-	pmpDate = regexp.MustCompile(`^\w{3} \w{3} +\d+ \d\d:\d\d:\d\d .*\d{4}$|^\w{3} \d+ \w{3} \d{4} \d\d:\d\d:\d\d`)
-	pmpLeaf = regexp.MustCompile(`^[\w:~?@.$<>()*& \[\],+-]+$`)
+	pmpLine = pattern.New(`^\s*(\d+)\s+([A-Za-z_?~][^\s,]*(?: const)?(?:,[^,\s]+(?: [^,\s]+)*)+)$`)
+	pmpDate = pattern.New(`^\w{3} \w{3} +\d+ \d\d:\d\d:\d\d .*\d{4}$|^\w{3} \d+ \w{3} \d{4} \d\d:\d\d:\d\d`)
+	pmpLeaf = pattern.New(`^[\w:~?@.$<>()*& \[\],+-]+$`)
 )
 
 func claimPMP(lines []paste.Line) int {
@@ -56,7 +56,7 @@ func claimPMP(lines []paste.Line) int {
 }
 
 // onePMP is a stack of one function, known only among others.
-var onePMP = regexp.MustCompile(`^\s+\d+ [A-Za-z_?][\w:~@.]*$`)
+var onePMP = pattern.New(`^\s+\d+ [A-Za-z_?][\w:~@.]*$`)
 
 // isPMP reports whether a line is a count and a stack: the functions are identifiers, and there is
 // one that only stacks have.

@@ -2,11 +2,11 @@ package stackdump
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // pySpy reads "py-spy dump": it says which thread runs, and which has the GIL.
@@ -57,13 +57,13 @@ var traceback = &attach.Kind{
 }
 
 var (
-	spyHeader  = regexp.MustCompile(`^Thread (?:0x)?([0-9A-Fa-f]+)(?:/0x[0-9a-fA-F]+)? \(([a-z+]+)\)(?:: "(.*)")?$`)
-	spyProcess = regexp.MustCompile(`^Process (\d+): (.*)$`)
-	spyFrame   = regexp.MustCompile(`^ {4}(\S.*?) \(([^()]*?)(?::(\d+))?\)$`)
-	spyNative  = regexp.MustCompile(`^ {4}([A-Za-z_][\w:~.@<>]*)(?: \(\))?$`) // of a library whose name is not printed
-	pyHeader   = regexp.MustCompile(`^(Current thread|Thread) 0x([0-9a-f]+)(?: \[(.*)\])? ?\((most recent call first|no Python frame|Python frame)`)
-	pyFrame    = regexp.MustCompile(`^ {2,}File "(.*)", line (\d+) in (\S+)`)
-	pyError    = regexp.MustCompile(`^[\w.]+(Error|Exception|Exit|Interrupt|Warning)\b`)
+	spyHeader  = pattern.New(`^Thread (?:0x)?([0-9A-Fa-f]+)(?:/0x[0-9a-fA-F]+)? \(([a-z+]+)\)(?:: "(.*)")?$`)
+	spyProcess = pattern.New(`^Process (\d+): (.*)$`)
+	spyFrame   = pattern.New(`^ {4}(\S.*?) \(([^()]*?)(?::(\d+))?\)$`)
+	spyNative  = pattern.New(`^ {4}([A-Za-z_][\w:~.@<>]*)(?: \(\))?$`) // of a library whose name is not printed
+	pyHeader   = pattern.New(`^(Current thread|Thread) 0x([0-9a-f]+)(?: \[(.*)\])? ?\((most recent call first|no Python frame|Python frame)`)
+	pyFrame    = pattern.New(`^ {2,}File "(.*)", line (\d+) in (\S+)`)
+	pyError    = pattern.New(`^[\w.]+(Error|Exception|Exit|Interrupt|Warning)\b`)
 )
 
 func claimPySpy(lines []paste.Line) int {
@@ -150,7 +150,9 @@ func parsePython(lines []paste.Line) *dump {
 			t.frames = append(t.frames, frame{fn: m[1]})
 		}
 	}
+	all := len(d.threads)
 	d.dropEmpty()
+	d.bare = all - len(d.threads)
 	for _, t := range d.threads {
 		t.placePython()
 	}
@@ -189,7 +191,7 @@ func (t *thread) placePython() {
 	for i, f := range t.frames[:min(len(t.frames), 12)] {
 		name := f.fn[strings.LastIndexByte(f.fn, '.')+1:]
 		for _, p := range pyPlaces {
-			if !strings.Contains(f.file, p.file) || p.fns != "" && !strings.Contains(" "+p.fns+" ", " "+name+" ") {
+			if !strings.Contains(f.file, p.file) && !f.shortOf(p.file) || p.fns != "" && !strings.Contains(" "+p.fns+" ", " "+name+" ") {
 				continue
 			}
 			if p.does == lock && i > 1 {
@@ -225,6 +227,13 @@ func (t *thread) placePython() {
 	}
 }
 
+// shortOf reports whether a frame's file is this one without its folder: some builds of py-spy
+// print no more.
+func (f frame) shortOf(path string) bool {
+	at := strings.LastIndexByte(path, '/')
+	return at > 0 && at+1 < len(path) && f.file == path[at+1:] && f.file != "__init__.py" && !strings.Contains(f.file, "connection") && f.file != "client.py" && f.file != "impl.py"
+}
+
 func (t *thread) active() bool { return strings.HasPrefix(t.state, "active") }
 func (t *thread) gil() bool    { return strings.HasSuffix(t.state, "gil") }
 
@@ -256,6 +265,20 @@ func (t *thread) passes(place string) bool {
 // readPython reads threads of which only Python's frames are known. A thread that stands off the
 // CPU in a line of its own code may wait for a lock, a call in C, or the GIL: the dump does not say
 // which.
+// noFrames counts threads that have no frames: they are in code that is not Python's.
+func (d *dump) noFrames(r *attach.Reading) {
+	if d.bare == 0 {
+		return
+	}
+	r.Title = fmt.Sprintf("%s, %s", d.tool, threads(len(d.threads)+d.bare))
+	line := fmt.Sprintf("%s without frames of Python", threads(d.bare))
+	r.Figures = append(r.Figures, line)
+	if len(d.threads) == 0 {
+		r.Means = line + ": in code of C, which may wait for a request as well as for anything else."
+		r.Next = append(r.Next, attach.Next{Command: "py-spy dump --native --pid PID", Why: "shows the frames of C"})
+	}
+}
+
 func (d *dump) readPython() attach.Reading {
 	same := map[string]int{}
 	var gil *thread
@@ -279,6 +302,7 @@ func (d *dump) readPython() attach.Reading {
 		}
 	}
 	r := d.read()
+	d.noFrames(&r)
 	if gil != nil {
 		r.Figures = append([]string{fmt.Sprintf("%q has the GIL, in %s", gil.name, gil.where())}, r.Figures...)
 	}
@@ -305,8 +329,45 @@ func (d *dump) readPython() attach.Reading {
 	case gil == nil && n >= 3:
 		d.candidate(&r, "lock-contention", fmt.Sprintf("%d threads stand off the CPU in one line, and none has the GIL: %s", n, top))
 	}
+	if t := d.awaits(); t != nil && len(r.Signs) == 0 && r.State == attach.Healthy {
+		line := fmt.Sprintf("%q waits for the result of work that it gave to other threads, from %s", t.name, t.caller())
+		r.Figures = append([]string{line}, r.Figures...)
+		r.State, r.Means = attach.CannotTell, "A thread waits for a result of others: who works on it is not among the threads that are at work here."
+		r.Next = append(r.Next, attach.Next{Command: "py-spy dump --pid PID; sleep 10; py-spy dump --pid PID", Why: "whether it still waits in the same call, and what the pool's threads do"})
+	}
 	r.Not = "Python's frames do not show whether a line waits for a lock, a call in C or the GIL: py-spy's \"idle\" is only \"off the CPU\"."
 	return r
+}
+
+// awaits is the thread that waits for a future, if no thread is at work.
+func (d *dump) awaits() (found *thread) {
+	for _, t := range d.threads {
+		if t.active() {
+			return nil
+		}
+		if i := t.future(); i >= 0 && found == nil {
+			found = t
+		}
+	}
+	return found
+}
+
+// future is the frame in which a thread waits for the result of a future; -1: it does not.
+func (t *thread) future() int {
+	for i, f := range t.frames[:min(len(t.frames), 4)] {
+		if (f.fn == "result" || f.fn == "exception" || f.fn == "Future.result") && (strings.HasSuffix(f.file, "futures/_base.py") || f.file == "_base.py") {
+			return i
+		}
+	}
+	return -1
+}
+
+// caller is who waits for a future: the frame that called it.
+func (t *thread) caller() string {
+	if i := t.future() + 1; i < len(t.frames) {
+		return fmt.Sprintf("%s (%s:%s)", t.frames[i].fn, t.frames[i].file, t.frames[i].args)
+	}
+	return "a function that was cut off"
 }
 
 func are(n int) string {

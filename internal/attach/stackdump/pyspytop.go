@@ -2,12 +2,12 @@ package stackdump
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // pySpyTop reads the screen of "py-spy top": shares of samples by function, and how many threads
@@ -20,9 +20,9 @@ var pySpyTop = &attach.Kind{
 }
 
 var (
-	spyTopGIL = regexp.MustCompile(`^GIL: +([\d.]+)%, Active: +([\d.]+)%, Threads: +(\d+)`)
-	spyTopRow = regexp.MustCompile(`^([\d.]+)% +([\d.]+)% +([\d.]+)s +([\d.]+)s +(\S.*)$`)
-	spyTopSum = regexp.MustCompile(`^Total Samples (\d+)`)
+	spyTopGIL = pattern.New(`^GIL: +([\d.]+)%, Active: +([\d.]+)%, Threads: +(\d+)`)
+	spyTopRow = pattern.New(`^([\d.]+)% +([\d.]+)% +([\d.]+)s +([\d.]+)s +(\S.*)$`)
+	spyTopSum = pattern.New(`^Total Samples (\d+)`)
 )
 
 func claimSpyTop(lines []paste.Line) int {
@@ -53,12 +53,18 @@ const (
 	gilThreads = 3
 )
 
+// spyAcquire is a function of Python that takes a lock, and spyLocks the share of one CPU from
+// which on threads queue in it.
+var spyAcquire = pattern.New(`^(?:acquire|__enter__|handle) \((?:\S*/)?(?:logging/__init__|threading)\.py(?::\d+)?\)`)
+
+const spyLocks = 200.0
+
 func readSpyTop(p *attach.Part) attach.Reading {
 	r := attach.Reading{Title: "py-spy top", State: attach.CannotTell, Glance: true}
 	gil, active, threads := 0.0, 0.0, 0
 	known := false
-	var rows []string
-	native := ""
+	var rows, locks []string
+	native, logger := "", 0.0
 	for _, l := range p.Lines {
 		t := strings.TrimSpace(l.Text)
 		if m := spyTopGIL.FindStringSubmatch(t); m != nil {
@@ -77,6 +83,12 @@ func readSpyTop(p *attach.Part) attach.Reading {
 		if len(rows) < 2 {
 			rows = append(rows, fmt.Sprintf("%s: %s s by itself, %s s with what it calls", m[5], m[3], m[4]))
 		}
+		if own, ok := decimal(m[1]); ok && own >= spyLocks && spyAcquire.MatchString(m[5]) {
+			locks = append(locks, fmt.Sprintf("%s: %.1f threads at a time", strings.TrimSpace(m[5]), own/100))
+			if strings.Contains(m[5], "logging/") {
+				logger = own
+			}
+		}
 		for _, w := range gilWaits {
 			if native == "" && strings.Contains(m[5], w) && strings.Contains(m[5], "(lib") {
 				native = fmt.Sprintf("%s has %s s by itself: threads that count as active, and sleep", strings.TrimSpace(m[5]), m[3])
@@ -93,6 +105,15 @@ func readSpyTop(p *attach.Part) attach.Reading {
 	queue := known && threads >= gilThreads && gil >= gilHeld && active >= gilQueue
 	crowd := known && threads >= gilThreads && active >= gilTaken && active <= oneAtATime
 	switch {
+	case len(locks) > 0:
+		cause := "lock-contention"
+		r.Means = "Threads stand in the call that takes a lock: one at a time goes on."
+		if logger > 0 {
+			cause = "logger-lock"
+			r.Means = "Threads stand in the call that takes the lock of a logger's handler: all who log go through it one after the other, and its holder writes meanwhile."
+		}
+		r.Not = "CPU time: a thread that waits for a lock counts as active in some versions of py-spy, so shares above 100 % are threads and no CPUs."
+		r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Candidate, Proof: locks[:1]})
 	case queue:
 		r.Means = "More threads are active at a time than the one that can have the GIL: the others wait for it, or run code that needs none."
 		r.Signs = append(r.Signs, attach.Sign{Cause: "interpreter-lock", Grade: attach.Candidate, Proof: r.Figures[:1]})

@@ -131,6 +131,9 @@ func (d *dump) convoyed(r *attach.Reading, t tally, list []*convoy) {
 			r.Figures = append(r.Figures, h)
 			sign.Proof = append(sign.Proof, h)
 		}
+		if c.cycle || d.cycle {
+			sign.Remedy = "Take these locks in one order everywhere; until then only a restart frees the threads"
+		}
 		if c.cycle || float64(c.waiters) >= 0.2*float64(t.busy()) && (c.waiters > 2 || c.sure || t.total < 20) {
 			sign.Grade, sign.Sure = attach.Found, finding.Possible
 			if c.cycle || c.sure || c.waiters > 2 && c.one() {
@@ -201,10 +204,10 @@ func (c *convoy) holderText() string {
 	}
 	h := c.holder
 	who, verb := fmt.Sprintf("thread %d", h.id), "probably holds it"
-	if h.id == 0 {
-		who = "one thread"
-	} else if h.name != "" {
+	if h.name != "" {
 		who = fmt.Sprintf("%q", h.name)
+	} else if h.id == 0 {
+		who = "one thread"
 	}
 	if c.sure {
 		verb = "holds it"
@@ -233,12 +236,31 @@ func (t *thread) does() string {
 	case tableLock:
 		return "it waits for a lock of the database's tables" + in(t.call)
 	case idle, signal, pooled, room:
+		if t.child {
+			return "it waits for another process, a child or one that it traces," + in(t.call)
+		}
 		return "it sleeps or waits" + in(t.call)
+	}
+	switch p, at := sleepsIn(t.frames); {
+	case t.cropped && len(t.frames) > 0:
+		return "the innermost frames are left out; it is below" + in(short(t.frames[0].fn))
+	case p == inRead:
+		return "it waits in " + t.call + t.calledBy(at) + " for what the other end of a pipe or socket sends, or reads a file"
+	case p == inWrite:
+		return "it is in " + t.call + t.calledBy(at) + ": it writes, or waits until the other end of a pipe or socket takes it"
 	}
 	if len(t.frames) > 0 {
 		return "it computes or is in a call" + in(short(t.frames[0].fn))
 	}
 	return "it runs"
+}
+
+// calledBy names the function that called the library's call at a place.
+func (t *thread) calledBy(at int) string {
+	if fn, _ := siteOf(t.frames, at+1); fn != "" {
+		return ", called from " + fn + ","
+	}
+	return ""
 }
 
 // lone reads a dump of one thread: no convoy can be seen in it.

@@ -2,13 +2,13 @@ package stackdump
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // safepoint reads what the JVM logs of stops of all its threads: -XX:+PrintGCApplicationStoppedTime
@@ -30,10 +30,10 @@ var safepoint = &attach.Kind{
 }
 
 var (
-	stopOld = regexp.MustCompile(`Total time for which application threads were stopped: (\d+[.,]\d+) seconds(?:, Stopping threads took: (\d+[.,]\d+) seconds)?`)
-	stopNew = regexp.MustCompile(`Safepoint "(\w+)", .*\bReaching safepoint: (\d+) ns\b.*\bTotal: (\d+) ns`)
-	ran     = regexp.MustCompile(`Application time: (\d+[.,]\d+) seconds`)
-	since   = regexp.MustCompile(`Time since last: (\d+) ns`)
+	stopOld = pattern.New(`Total time for which application threads were stopped: (\d+[.,]\d+) seconds(?:, Stopping threads took: (\d+[.,]\d+) seconds)?`)
+	stopNew = pattern.New(`Safepoint "(\w+)", .*\bReaching safepoint: (\d+) ns\b.*\bTotal: (\d+) ns`)
+	ran     = pattern.New(`Application time: (\d+[.,]\d+) seconds`)
+	since   = pattern.New(`Time since last: (\d+) ns`)
 )
 
 func isStop(text string) bool {
@@ -90,7 +90,7 @@ func readSafepoint(p *attach.Part) attach.Reading {
 		s.line(l.Text)
 	}
 	r := attach.Reading{Title: fmt.Sprintf("JVM safepoints, %d stops of all threads", len(s.took)), State: attach.CannotTell,
-		Not: "Garbage collection is only one reason of a stop: the lines do not all say which it was."}
+		Not: "Garbage collection is only one reason of a stop: a line of the collector beside it would say so."}
 	if len(s.took) == 0 {
 		r.Means = "It says how long the program ran, and of no stop."
 		return r
@@ -119,7 +119,7 @@ func readSafepoint(p *attach.Part) attach.Reading {
 		r.Next = append(r.Next, attach.Next{Command: "java -XX:+SafepointTimeout -XX:SafepointTimeoutDelay=500 ...", Why: "names the threads that the others wait for"})
 		r.Signs = append(r.Signs, attach.Sign{Cause: "cpu-contention", Grade: attach.Candidate, Proof: []string{line}})
 	default:
-		r.Means = "All threads stood still in these stops: what was done in them, mostly garbage collection, took the time."
+		r.Means = "All threads stood still, and stopped at once: the time is in what the JVM did then, or the whole process had no CPU."
 		r.Next = append(r.Next, attach.Next{Command: "java -Xlog:gc*,safepoint ...", Why: "says what each stop was for"})
 	}
 	r.Signs = append(r.Signs, attach.Sign{Cause: "jvm-safepoint", Grade: attach.Candidate, Proof: []string{line}})

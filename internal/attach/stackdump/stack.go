@@ -25,10 +25,11 @@ type thread struct {
 	what  string   // the type of that lock
 	holds []string // locks that it holds
 
-	headed bool   // it has a line of its own above its frames
-	pipe   bool   // it reads what another process writes
-	state  string // a word of the dump for what it does: RUNNABLE, active+gil; "": none
-	wait          // what it does, from all of this
+	headed  bool   // it has a line of its own above its frames
+	cropped bool   // its innermost frames are left out: the first one has another number than 0
+	pipe    bool   // it reads what another process writes
+	state   string // a word of the dump for what it does: RUNNABLE, active+gil; "": none
+	wait           // what it does, from all of this
 }
 
 // dump is all threads of one part.
@@ -37,6 +38,7 @@ type dump struct {
 	pid     int
 	name    string // of the program
 	threads []*thread
+	bare    int            // threads without any frame, which are not among threads
 	owners  map[string]int // lock -> TID, where the dump prints an owner
 	signal  string         // that ended the program, as gdb says; "": none
 	cycle   bool           // the dump itself found a deadlock

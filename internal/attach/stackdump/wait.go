@@ -1,8 +1,9 @@
 package stackdump
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // doing is what a thread does at the instant of the dump.
@@ -44,6 +45,7 @@ type wait struct {
 	site  string // the function that waits, past the library's own
 	from  int    // index of the site's frame
 	call  string // the library's function that it sleeps in
+	child bool   // that waits for another process to end or to stop
 }
 
 // A rule knows what a thread does from a function in its stack. The first rule that fits counts.
@@ -172,8 +174,8 @@ func siteOf(frames []frame, from int) (string, int) {
 }
 
 var (
-	lockArg  = regexp.MustCompile(`\b(?:futex|mutex|__mutex|rwlock|__m|lock|mp|self|futex_word)=(?:\w+@entry=)?@?(0x[0-9a-f]+)(?: <([^<>+]+)(?:\+\d+)?>)?`)
-	thisArg  = regexp.MustCompile(`\bthis=(?:this@entry=)?(0x[0-9a-f]+)(?: <([^<>+]+)(?:\+\d+)?>)?`)
+	lockArg  = pattern.New(`\b(?:futex|mutex|__mutex|rwlock|__m|lock|mp|self|futex_word)=(?:\w+@entry=)?@?(0x[0-9a-f]+)(?: <([^<>+]+)(?:\+\d+)?>)?`)
+	thisArg  = pattern.New(`\bthis=(?:this@entry=)?(0x[0-9a-f]+)(?: <([^<>+]+)(?:\+\d+)?>)?`)
 	libLocks = []string{"std::mutex::lock", "std::shared_mutex", "boost::mutex::lock", "std::recursive_mutex::lock", "absl::Mutex::Lock"}
 )
 
@@ -208,11 +210,17 @@ func spins(frames []frame) bool {
 		if primOf(fn) != anything {
 			return false
 		}
-		if spinners.find([]frame{f}, anything) >= 0 {
+		if spinners.find([]frame{f}, anything) >= 0 || spinLock(fn) {
 			return true
 		}
 	}
 	return false
+}
+
+// spinLock reports whether a function takes a spin lock, by its name.
+func spinLock(fn string) bool {
+	low := strings.ToLower(fn)
+	return (strings.Contains(low, "spinlock") || strings.Contains(low, "spin_lock") || strings.Contains(low, "spinmutex")) && locks(fn)
 }
 
 var spinners = rule{names: []string{"ut_delay", "cpu_relax", "spin_wait", "*spin_loop", "*spinloop", "MY_RELAX_CPU", "my_cpu_relax", "pause_cpu", "sched_yield", "SwitchToThread",
@@ -248,6 +256,10 @@ func place(t *thread, rules []rule) {
 		}
 		return
 	}
+	if t.cropped && p == anything && len(t.frames) > 0 && locks(short(t.frames[0].fn)) {
+		t.doing, t.site, t.from = lock, short(t.frames[0].fn), 0
+		return
+	}
 	switch p {
 	case inLock:
 		t.doing = lock
@@ -257,11 +269,29 @@ func place(t *thread, rules []rule) {
 		}
 	case inCond:
 		t.doing = signal
-	case inPoll, inSleep, inJoin:
+	case inPoll, inSleep:
 		t.doing = idle
+	case inJoin:
+		t.doing = idle
+		t.child = !like(t.call, "pthread_*")
 	case inDisk:
 		t.doing = disk
 	}
+}
+
+// locks reports whether a function takes a lock, by its name: what it calls sleeps where the frames
+// inside of it are left out.
+func locks(fn string) bool {
+	low := strings.ToLower(base(fn))
+	if strings.Contains(low, "unlock") || strings.Contains(low, "release") {
+		return false
+	}
+	for _, end := range []string{"lock", "lockwrite", "lockread", "lock_write", "lock_read", "wrlock", "rdlock", "acquire", "acquiregil", "acquire_lock", "acquirelock", "lock_wait", "lock_slow"} {
+		if strings.HasSuffix(low, end) {
+			return true
+		}
+	}
+	return false
 }
 
 // find looks for a function of the rule in a stack that sleeps in p.

@@ -2,13 +2,13 @@ package stackdump
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // redisWatchdog reads what Redis logs of its own stack where its main thread does not come back in
@@ -33,8 +33,8 @@ var redisWatchdog = &attach.Kind{
 }
 
 var (
-	watchdogLine  = regexp.MustCompile(`^\s*(?:-{3,}|EIP:|Backtrace:|\[?\d+ ?[:|] ?signal.handler\]? \(|Sorry: no support)`)
-	watchdogFrame = regexp.MustCompile(`^\s*[^\s(]+(?: [^\s(]+){0,2}?(?:\((\w*)(?:[+-]0x[0-9a-f]+)?\) ?)?\[0x[0-9a-f]+\]$`)
+	watchdogLine  = pattern.New(`^\s*(?:-{3,}|EIP:|Backtrace:|\[?\d+ ?[:|] ?signal.handler\]? \(|Sorry: no support)`)
+	watchdogFrame = pattern.New(`^\s*[^\s(]+(?: [^\s(]+){0,2}?(?:\((\w*)(?:[+-]0x[0-9a-f]+)?\) ?)?\[0x[0-9a-f]+\]$`)
 )
 
 // ownWork is what Redis does between commands, by the function that does it.

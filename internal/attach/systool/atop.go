@@ -2,11 +2,12 @@ package systool
 
 import (
 	"fmt"
-	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 var atop = &attach.Kind{
@@ -18,13 +19,13 @@ var atop = &attach.Kind{
 }
 
 var (
-	atopTop  = regexp.MustCompile(`^ATOP - (\S+)\s+\S+\s+\S+.*?(\S+)? elapsed`)
-	atopLine = regexp.MustCompile(`^(PRC|CPU|cpu|CPL|MEM|SWP|PAG|PSI|LVM|MDD|DSK|NET|GPU|NUM|NUC|NFM|NFC|NFS|IFB|LLC|CPR|SHM) \|`)
-	atopCell = regexp.MustCompile(`^([a-zA-Z]\w*)\s+(-?[\d.]+)(%|[KMGT]|e\d)?`)
-	atopExit = regexp.MustCompile(`\|\s*#exit\s+(\d+)`)
-	atopSpan = regexp.MustCompile(`(?:(\d+)h)?(?:(\d+)m)?(\d+)s elapsed`)
-	atopName = regexp.MustCompile(`^PID\b.*\b(SYSCPU|CPU|CMD|RDDSK|VSIZE|RSIZE|DSK|MEM)\b`)
-	atopTask = regexp.MustCompile(`^\d+ +\S+ +\S+ .*\S$`)
+	atopTop  = pattern.New(`^ATOP - (\S+)\s+\S+\s+\S+.*?(\S+)? elapsed`)
+	atopLine = pattern.New(`^(PRC|CPU|cpu|CPL|MEM|SWP|PAG|PSI|LVM|MDD|DSK|NET|GPU|NUM|NUC|NFM|NFC|NFS|IFB|LLC|CPR|SHM) \|`)
+	atopCell = pattern.New(`^([a-zA-Z]\w*)\s+(-?[\d.]+)(%|[KMGT]|e\d)?`)
+	atopExit = pattern.New(`\|\s*#exit\s+(\d+)`)
+	atopSpan = pattern.New(`(?:(\d+)h)?(?:(\d+)m)?(\d+)s elapsed`)
+	atopName = pattern.New(`^PID\b.*\b(SYSCPU|CPU|CMD|RDDSK|VSIZE|RSIZE|DSK|MEM)\b`)
+	atopTask = pattern.New(`^\d+ +\S+ +\S+ .*\S$`)
 )
 
 func claimAtop(lines []paste.Line) int {
@@ -69,10 +70,12 @@ func readAtop(p *attach.Part) attach.Reading {
 	var last screen
 	var psi map[string]string
 	var disks []string
+	paging := ""
+	stalls, swin, swout := 0.0, 0.0, 0.0
 	exits, span := 0.0, 0.0
 	begin := func() {
 		all = append(all, screen{})
-		disks = nil
+		disks, paging, stalls, swin, swout = nil, "", 0, 0, 0
 	}
 	for _, l := range p.Lines {
 		text := strings.TrimSpace(l.Text)
@@ -113,10 +116,23 @@ func readAtop(p *attach.Part) attach.Reading {
 			}
 		case "PSI":
 			psi = cells
+		case "PAG":
+			stalls, swin, swout = num("stall"), num("swin"), num("swout")
+			paging = "paging:"
+			for _, k := range []string{"scan", "stall", "swin", "swout"} { // versions differ in which they have
+				if cells[k] != "" {
+					paging += " " + k + " " + cells[k]
+				}
+			}
 		case "DSK":
 			f := strings.Split(text, "|")
 			if len(f) > 2 {
-				disks = append(disks, fmt.Sprintf("%s: busy %s, avio %s ms", strings.TrimSpace(f[1]), cells["busy"], cells["avio"]))
+				busy := num("busy")
+				at := len(disks)
+				if busy >= 90 { // it stands before those with room
+					at = 0
+				}
+				disks = slices.Insert(disks, at, fmt.Sprintf("%s: busy %s, avio %s ms", strings.TrimSpace(f[1]), cells["busy"], cells["avio"]))
 			}
 		}
 		last = *s
@@ -139,7 +155,22 @@ func readAtop(p *attach.Part) attach.Reading {
 		v.next("execsnoop-bpfcc, or: perf trace -e sched:sched_process_exec -a -- sleep 5", "which processes start and end all the time")
 	}
 	atopJudge(v, judged, last, psi, disks)
+	if len(judged) > 0 && span > 0 && stalls+swin+swout > 0 {
+		v.Figures = slices.Insert(v.Figures, min(1, len(v.Figures)), fmt.Sprintf("%s, in %s s", paging, plain(span)))
+		atopPaging(v, stalls, swin, swout, span, len(judged))
+	}
 	return v.done()
+}
+
+// atopPaging says what stalls and pages in swap within an interval mean.
+func atopPaging(v *verdict, stalls, swin, swout, span float64, samples int) {
+	if stalls > 0 {
+		v.proves("direct-reclaim", fmt.Sprintf("%s stalls in %s s: threads freed memory themselves before they got any", plain(stalls), plain(span)))
+		v.next("sar -B 1 10", "pgscand/s: whether it goes on")
+	}
+	if in, out := swin*4096/span, swout*4096/span; swin > 0 {
+		v.swapping(in, out, samples, fmt.Sprintf("swap in %s/s, out %s/s", bytes(in), bytes(out)))
+	}
 }
 
 // manyExits is the processes that end in a second from which on to start them costs much.

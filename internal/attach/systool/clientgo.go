@@ -2,12 +2,12 @@ package systool
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"time"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // clientGo is what clients of Kubernetes log of waits that they impose on themselves.
@@ -27,7 +27,7 @@ var clientGo = &attach.Kind{
 	Read: readClientGo,
 }
 
-var clientWait = regexp.MustCompile(`(?:Waited for|Throttling request took) ([\d.hmsuµn]+)(?:,| due to client-side throttling)`)
+var clientWait = pattern.New(`(?:Waited for|Throttling request took) ([\d.hmsuµn]+)(?:,| due to client-side throttling)`)
 
 // clientLong is a wait that somebody feels who waits for a command.
 const clientLong = 3 * time.Second

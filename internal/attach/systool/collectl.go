@@ -2,15 +2,15 @@ package systool
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // collectl prints a line for each sample; the first columns are CPUs, whatever else is chosen.
-var collectl = grid{name: "collectl", heads: []string{"#cpu sys inter ctxsw"}, notes: regexp.MustCompile(`^(#<-+\w*|waiting for \d+ second sample\.\.\.|#\s+RECORD\b)`),
+var collectl = grid{name: "collectl", heads: []string{"#cpu sys inter ctxsw"}, notes: pattern.New(`^(#<-+\w*|waiting for \d+ second sample\.\.\.|#\s+RECORD\b)`),
 	row: func(f []string) bool { return len(f) >= 6 && numeric(f[:4]) }, read: readCollectl}
 
 func readCollectl(v *verdict, rows [][]string) {
@@ -59,7 +59,7 @@ var diskSums = &attach.Kind{
 	},
 }
 
-var diskSum = regexp.MustCompile(`^(\d+) (disks|partitions|total reads|merged reads|read sectors|milli reading|writes|merged writes|written sectors|milli writing|inprogress IO|milli spent IO|milli weighted IO)$`)
+var diskSum = pattern.New(`^(\d+) (disks|partitions|total reads|merged reads|read sectors|milli reading|writes|merged writes|written sectors|milli writing|inprogress IO|milli spent IO|milli weighted IO)$`)
 
 // nfs is nfsiostat: of each mount, how long the server took.
 var nfs = &attach.Kind{
@@ -80,9 +80,9 @@ var nfs = &attach.Kind{
 }
 
 var (
-	nfsMount = regexp.MustCompile(`^(\S+:/\S*) mounted on (\S+):$`)
-	nfsHead  = regexp.MustCompile(`^(read|write):\s+ops/s\s|^(ops/s|op/s)\s+rpc bklog`)
-	nfsShare = regexp.MustCompile(`\([\d.]+%\)`)
+	nfsMount = pattern.New(`^(\S+:/\S*) mounted on (\S+):$`)
+	nfsHead  = pattern.New(`^(read|write):\s+ops/s\s|^(ops/s|op/s)\s+rpc bklog`)
+	nfsShare = pattern.New(`\([\d.]+%\)`)
 )
 
 func readNFS(p *attach.Part) attach.Reading {

@@ -2,12 +2,12 @@ package systool
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // containers knows what tools print of containers, pods, nodes and groups: docker stats, kubectl
@@ -157,7 +157,7 @@ func parseContainers(p *attach.Part) (all []container, tool containerTool) {
 			}
 			c.cpu, _ = number(f[len(f)-4])
 			c.cpu /= 100
-			c.used, _ = size(f[len(f)-3], 1)
+			c.used, _ = humanSize(f[len(f)-3])
 			all = append(all, c)
 		case cgtop:
 			c := container{name: f[0]}
@@ -172,7 +172,7 @@ func parseContainers(p *attach.Part) (all []container, tool containerTool) {
 
 // dockerUse is what a row has behind the container's names, which a person may have written anew:
 // perhaps its CPU use, and its memory.
-var dockerUse = regexp.MustCompile(`^(.+?) (?:([\d.,]+)% )?([\d.,]+ ?[kKMGT]?i?B) ?/ ?([\d.,]+ ?[kKMGT]?i?B)(?: |$)`)
+var dockerUse = pattern.New(`^(.+?) (?:([\d.,]+)% )?([\d.,]+ ?[kKMGT]?i?B) ?/ ?([\d.,]+ ?[kKMGT]?i?B)(?: |$)`)
 
 func dockerRow(f, names []string) (c container) {
 	if m := dockerUse.FindStringSubmatch(strings.Join(f, " ")); m != nil {
@@ -184,8 +184,8 @@ func dockerRow(f, names []string) (c container) {
 			c.cpu, c.hasCPU = number(m[2])
 			c.cpu /= 100
 		}
-		c.used, _ = size(strings.ReplaceAll(m[3], " ", ""), 1)
-		c.max, _ = size(strings.ReplaceAll(m[4], " ", ""), 1)
+		c.used, _ = humanSize(strings.ReplaceAll(m[3], " ", ""))
+		c.max, _ = humanSize(strings.ReplaceAll(m[4], " ", ""))
 		return c
 	}
 	c.name = f[0]
@@ -198,8 +198,8 @@ func dockerRow(f, names []string) (c container) {
 		c.cpu /= 100
 	}
 	if slash := slices.Index(f, "/"); slash > 0 && slash+1 < len(f) {
-		c.used, _ = size(f[slash-1], 1)
-		c.max, _ = size(f[slash+1], 1)
+		c.used, _ = humanSize(f[slash-1])
+		c.max, _ = humanSize(f[slash+1])
 	}
 	return c
 }
@@ -272,8 +272,28 @@ func readContainers(p *attach.Part) attach.Reading {
 	}
 	containerJudge(v, all)
 	v.not("usage does not show what was held back: a container at its quota uses exactly its quota")
+	groupsAll(v, all, tool, busiest)
 	v.means("no container is at a limit that this shows")
 	return v.done()
+}
+
+// groupsAll: systemd-cgtop prints the use of the whole host, and not of how many CPUs.
+func groupsAll(v *verdict, all []container, tool containerTool, busiest int) {
+	if tool != cgtop || busiest < 0 {
+		return
+	}
+	most := all[busiest].cpu
+	for _, c := range all {
+		if c.name == "/" && c.hasCPU {
+			most = max(most, c.cpu)
+		}
+	}
+	if most < 0.9 {
+		return
+	}
+	v.unsure = true
+	v.means("the groups use %s CPUs in all; whether those are all that the host has, and threads wait for one, is not in it", fixed(most))
+	v.next("nproc; cat /proc/pressure/cpu", "how many CPUs there are, and whether threads wait for one")
 }
 
 // nearer reports whether a container is nearer to its limit, or larger where there is none.
@@ -319,8 +339,14 @@ func containerJudge(v *verdict, all []container) {
 			break
 		}
 	}
+	root := 0.0
 	for _, c := range all {
-		if !c.hasCPU || c.cpu < 0.09 || c.name == "/" {
+		if c.name == "/" {
+			root = max(root, c.cpu)
+		}
+	}
+	for _, c := range all {
+		if !c.hasCPU || c.cpu < 0.09 || c.name == "/" || hasGroups(c, all) || c.cpu > manyCPUs && c.cpu >= 0.9*root {
 			continue
 		}
 		nearest, ok := nearQuota(c.cpu)
@@ -332,6 +358,15 @@ func containerJudge(v *verdict, all []container) {
 			break
 		}
 	}
+}
+
+// manyCPUs is a use of CPUs that is no usual quota of one service. Where nearly all of a host's use
+// is one group's, and that much, the CPUs are full as likely as the quota is.
+const manyCPUs = 3.5
+
+// hasGroups reports whether groups below one are in the table: what it uses is their sum.
+func hasGroups(c container, all []container) bool {
+	return slices.ContainsFunc(all, func(o container) bool { return o.hasCPU && o.cpu > 0 && strings.HasPrefix(o.name, c.name+"/") })
 }
 
 // nearQuota is the usual quota that a use of CPUs is as good as at: halves, and below one also

@@ -18,6 +18,7 @@ type cpuUse struct {
 	blocked                    float64 // threads in D, likewise
 	load                       bool    // runnable is a load average, which counts D as well
 	still                      bool    // next to nothing is read from disks or written to them meanwhile
+	passed                     bool    // by the load average, no thread waited through the last minute
 }
 
 // Thresholds in percent of CPU time, and of threads for each CPU.
@@ -41,7 +42,7 @@ func (c cpuUse) String() string {
 		shown bool
 	}{
 		{"idle", c.id, true}, {"user", c.us, true}, {"system", c.sy, true},
-		{"iowait", c.wa, c.wa >= 1}, {"interrupts", c.hi + c.si, c.hi+c.si >= 5}, {"steal", c.st, c.st >= 1},
+		{"iowait", c.wa, c.wa >= 1}, {"interrupts", c.hi + c.si, c.hi+c.si >= 5 && c.hi < softMuch}, {"hard interrupts", c.hi, c.hi >= softMuch}, {"steal", c.st, c.st >= 1},
 	} {
 		if !p.shown {
 			continue
@@ -82,6 +83,12 @@ const softMuch = 25
 
 // interrupts: much of the CPU time is the work of interrupts, mostly packets.
 func (c cpuUse) interrupts(v *verdict) {
+	if c.hi >= softMuch {
+		v.unsure = true
+		v.means("hard interrupts take %s %% of the CPU time", plain(c.hi))
+		v.not("whether a CPU is in an interrupt all that time, or only booked for it: some kernels book idle time so")
+		v.next("cat /proc/interrupts; sleep 10; cat /proc/interrupts", "which interrupts they are, and on which CPU")
+	}
 	if c.si < softMuch {
 		return
 	}
@@ -115,12 +122,19 @@ func (c cpuUse) iowait(v *verdict) {
 	if c.wa < iowaitMatters {
 		return
 	}
+	if c.passed {
+		v.not("that a disk was waited for: iowait of one screen is idle time of CPUs, and the load average, which counts threads in D, was next to 0")
+		return
+	}
 	proof := []string{fmt.Sprintf("iowait %s %%, the median of %s", plain(c.wa), samples(c.samples))}
 	v.not("iowait is idle time of CPUs: it does not say which threads wait, nor that the service's requests do")
 	v.next("pidstat -d 1 10", "which processes wait for the disk")
 	v.next("iostat -x 1 10", "which device is slow: r_await, w_await, aqu-sz")
 	switch {
 	case v.finds("page-fault"): // the disk is waited for inside of page faults
+	case v.scarce:
+		v.candidate("page-fault", c.wa/100, append(proof, "memory is short, so pages of programs that were given up are read from the disk again")...)
+		return
 	case c.still:
 		v.candidate("disk-wait", c.wa/100, append(proof, "next to nothing is read or written meanwhile")...)
 		v.means("CPUs are idle %s %% of the time while threads wait, and next to nothing is read or written: requests are stuck, or threads wait for something else in the kernel", plain(c.wa))
@@ -145,7 +159,12 @@ func (c cpuUse) queue(v *verdict) {
 		return
 	}
 	busy := 100 - c.id - c.wa
-	v.next("pidstat -u -w -t -p PID 1 10", "%wait and nvcswch/s of the service's own threads")
+	if v.pid > 0 {
+		v.next(fmt.Sprintf("pidstat -u -w -t -p %d 1 10", v.pid), "%wait and nvcswch/s of its threads: whether they wait for a CPU")
+	}
+	if v.pid == 0 {
+		v.next("pidstat -u -w -t -p PID 1 10", "%wait and nvcswch/s of the service's own threads")
+	}
 	share := (c.runnable - float64(c.cpus)) / max(1, c.runnable)
 	proof := fmt.Sprintf("%s runnable threads on %d CPUs which are %s %% busy", plain(c.runnable), c.cpus, plain(busy))
 	if c.load {
@@ -172,17 +191,21 @@ func (c cpuUse) queue(v *verdict) {
 		v.not("whose threads wait, and whether they are the service's")
 	default:
 		v.unsure = true
-		if c.samples <= 1 && v.Glance {
-			v.means("the CPUs are %s %% busy in this one screen", plain(busy))
+		kernel := ""
+		if c.sy >= 30 && c.sy > c.us {
+			kernel = fmt.Sprintf(", more than half of it in the kernel (%s %% system)", plain(c.sy))
 		}
-		v.means("the CPUs are %s %% busy with computing; a queue for them is not shown", plain(busy))
+		if c.samples <= 1 && v.Glance {
+			v.means("the CPUs are %s %% busy in this one screen%s", plain(busy), kernel)
+		}
+		v.means("the CPUs are %s %% busy with computing%s; a queue for them is not shown", plain(busy), kernel)
 		v.not("a busy CPU is not yet a wait for a CPU")
 	}
 }
 
 // system asks for a profile where the kernel uses the CPUs.
 func (c cpuUse) system(v *verdict) {
-	if sy := c.sy + c.hi + c.si; sy >= 30 && sy > c.us && c.si < softMuch {
+	if sy := c.sy + c.hi + c.si; sy >= 30 && sy > c.us && c.si < softMuch && c.hi < softMuch {
 		v.unsure = true
 		v.next("perf top -g", "which kernel functions use the CPU")
 		v.means("%s %% of the CPU time is the kernel's: what it does there is not in it", plain(sy))

@@ -3,13 +3,13 @@ package systool
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // What these say of a container or a service is settings and a state: its limits, whether it was
@@ -23,22 +23,24 @@ var describePod = &attach.Kind{
 }
 
 var (
-	describeTop  = regexp.MustCompile(`^(Name|Namespace|Priority|Priority Class Name|Service Account|Node|Start Time|Image\(s\)|Replication Controllers|Labels|Annotations|Status|IP|IPs|Controlled By|Containers|Init Containers|Ephemeral Containers|Conditions|Volumes|QoS Class|Node-Selectors|Tolerations|Events|Reason|Message|Runtime Class Name|Nominated Node Name|SeccompProfile|Security Context|Termination Grace Period):(\s|$)`)
-	describeSure = regexp.MustCompile(`^(QoS Class:\s+(Burstable|Guaranteed|BestEffort)|Container ID:\s+\w+://|Image ID:\s+\S+|Last (?:Termination )?State:\s+Terminated|Restart Count:\s+\d+|Controlled By:\s+\w+/|Image\(s\):\s+\S+|Replication Controllers:\s|Ready:\s+(?:True|False)$|State:\s+(?:Running|Waiting|Terminated)$)`)
+	describeTop  = pattern.New(`^(Name|Namespace|Priority|PriorityClassName|Priority Class Name|Mesh|Security Groups|DeletionGracePeriodSeconds|Status Message|Service Account|Node|Start Time|Image\(s\)|Replication Controllers|Labels|Annotations|Status|IP|IPs|Controlled By|Containers|Init Containers|Ephemeral Containers|Conditions|Volumes|QoS Class|Node-Selectors|Tolerations|Events|Reason|Message|Runtime Class Name|Nominated Node Name|SeccompProfile|Security Context|Termination Grace Period):(\s|$)`)
+	describeSure = pattern.New(`^(QoS Class:\s+(Burstable|Guaranteed|BestEffort)|Container ID:\s+\w+://|Image ID:\s+\S+|Last (?:Termination )?State:\s+Terminated|Restart Count:\s+\d+|Controlled By:\s+\w+/|Image\(s\):\s+\S+|Replication Controllers:\s|Ready:\s+(?:True|False)$|State:\s+(?:Running|Waiting|Terminated)$|Priority ?Class ?Name:\s|Status:\s+(?:Running|Pending|Failed|Succeeded|Terminating.*|Unknown)$|Host Ports?:\s+(?:\d+/\w+|<none>)|(?:Liveness|Readiness|Startup):\s+(?:http-get|tcp-socket|exec|grpc) |Reason:\s+Evicted$)`)
 	// A chat takes the blanks away that the table of events stands behind.
-	describeEvent = regexp.MustCompile(`^(Type +Reason +Age +From|FirstSeen\s+LastSeen|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w{3} \d{4} |\d+[smhd]\s+\d+[smhd]\s+\d+\s|-{4} +-{6} +-{3}|(Normal|Warning) +\w+ +\d+[smhd])`)
-	describeItem  = regexp.MustCompile(`^([A-Z][\w ()-]*):\s*(.*)$`)
+	describeEvent = pattern.New(`^(Type +Reason +Age +From|FirstSeen\s+LastSeen|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w{3} \d{4} |\d+[smhd]\s+\d+[smhd]\s+\d+\s|-{4} +-{6} +-{3}|(Normal|Warning) +\w+ +\d+[smhd])`)
+	// The lines of a container stand indented, where nobody took that away.
+	describeInner = pattern.New(`^(?:[a-z0-9][a-z0-9.-]{0,62}:|(?:Container ID|Image|Image ID|Ports?|Host Ports?|Command|Args|State|Last State|Ready|Restart Count|Limits|Requests|Liveness|Readiness|Startup|Environment|Mounts|Exit Code|Started|Finished|cpu|memory|ephemeral-storage):(?:\s.*)?)$`)
+	describeItem  = pattern.New(`^([A-Z][\w ()-]*):\s*(.*)$`)
 )
 
 // claimDescribe claims what stands below the headings of a pod.
 func claimDescribe(lines []paste.Line) int {
-	return claimDescribed(lines, describeSure, describeTop)
+	return claimDescribed(lines, describeSure, describeTop, describeInner)
 }
 
 // claimDescribed claims what stands below the headings that kubectl describe prints: all lines with
 // a blank in front, and those that inner knows where a chat took the blank away. Two lines at
 // least must be sure.
-func claimDescribed(lines []paste.Line, surely, top *regexp.Regexp, inner ...*regexp.Regexp) int {
+func claimDescribed(lines []paste.Line, surely, top *pattern.Regexp, inner ...*pattern.Regexp) int {
 	first := strings.TrimSpace(lines[0].Text)
 	if !top.MatchString(first) && !surely.MatchString(first) {
 		return 0
@@ -51,7 +53,7 @@ func claimDescribed(lines []paste.Line, surely, top *regexp.Regexp, inner ...*re
 			return true
 		}
 		return text != trimmed && (text[0] == ' ' || text[0] == '\t') || top.MatchString(trimmed) ||
-			slices.ContainsFunc(inner, func(re *regexp.Regexp) bool { return re.MatchString(trimmed) }) || sure > 0 && describeEvent.MatchString(trimmed)
+			slices.ContainsFunc(inner, func(re *pattern.Regexp) bool { return re.MatchString(trimmed) }) || sure > 0 && describeEvent.MatchString(trimmed)
 	})
 	return attach.ClaimIf(sure >= 2, n)
 }
@@ -61,7 +63,7 @@ func readDescribe(p *attach.Part) attach.Reading {
 	v.Title = "kubectl describe pod"
 	v.unsure = true
 	in, killed, probes, limits := "", "", "", map[string]string{}
-	restarts, started, ran, unready, down := "", "", "", false, false
+	restarts, started, ran, code, unready, down := "", "", "", "", false, false
 	for _, l := range p.Lines {
 		text := strings.TrimSpace(l.Text)
 		if strings.Contains(text, "Unhealthy") && strings.Contains(text, "robe failed") && probes == "" {
@@ -74,7 +76,12 @@ func readDescribe(p *attach.Part) attach.Reading {
 			}
 			continue
 		}
+		if l.Text == text || in == "" {
+			v.podState(m[1], m[2])
+		}
 		switch key := m[1]; key {
+		case "Containers":
+			in = key
 		case "Name":
 			if v.Who.Name == "" {
 				v.Who.Name = m[2]
@@ -89,6 +96,10 @@ func readDescribe(p *attach.Part) attach.Reading {
 			case in == "Last State" || in == "State":
 				killed = m[2]
 			}
+		case "Exit Code":
+			if in == "Last State" {
+				code = m[2]
+			}
 		case "Restart Count":
 			if m[2] != "0" {
 				restarts = m[2]
@@ -102,6 +113,15 @@ func readDescribe(p *attach.Part) attach.Reading {
 			ran = lifetime(started, m[2])
 		}
 	}
+	switch {
+	case v.evicted && v.nodeLow:
+		v.means("the kubelet evicted the pod: the node was short of what the message names, and no limit of the pod's own was reached; it does not run any more")
+	case v.evicted:
+		v.means("the kubelet evicted the pod, which does not run any more")
+	}
+	if v.evicted {
+		v.next("kubectl describe node NODE", "MemoryPressure or DiskPressure, and what else ran there")
+	}
 	if killed == "OOMKilled" {
 		v.figure("a container was killed because its memory was at its limit (OOMKilled)%s", ran)
 		if down {
@@ -112,10 +132,13 @@ func readDescribe(p *attach.Part) attach.Reading {
 		v.risk("direct-reclaim", "a container was killed at its memory limit: before that its threads may have had to free memory themselves")
 		v.next("cat /sys/fs/cgroup/CGROUP/memory.events /sys/fs/cgroup/CGROUP/memory.pressure", "max, and some avg10: whether the limit is hit now")
 	}
+	if killed != "OOMKilled" && code != "" && code != "0" {
+		v.figure("its last end: exit code %s%s%s", code, exitWords(code), ran)
+	}
 	if down {
 		v.figure("the container does not run now: it ended again and again, and waits for its next start (CrashLoopBackOff)")
 	}
-	if killed == "OOMKilled" {
+	if killed == "OOMKilled" || v.evicted {
 		limited(v, "", limits["memory"])
 	} else {
 		limited(v, limits["cpu"], limits["memory"])
@@ -131,6 +154,20 @@ func readDescribe(p *attach.Part) attach.Reading {
 	v.means("limits and events: whether a limit stops it, its counters say")
 	v.not("a limit alone is no proof that it is reached")
 	return v.done()
+}
+
+// podState reads what stands of the pod as a whole.
+func (v *verdict) podState(key, value string) {
+	switch {
+	case key == "Status" && value != "Running" && value != "":
+		v.figure("the pod is %s", value)
+	case key == "Reason" && value != "" && len(v.Figures) > 0:
+		v.Figures[len(v.Figures)-1] += ", " + value
+		v.evicted = v.evicted || value == "Evicted"
+	case key == "Message" && value != "" && len(v.Figures) > 0:
+		v.Figures[len(v.Figures)-1] += ": " + shortened(value)
+		v.nodeLow = strings.HasPrefix(value, "The node was low on resource")
+	}
 }
 
 // times writes how often.
@@ -168,72 +205,6 @@ func limited(v *verdict, cpu, memory string) {
 		v.risk("cpu-throttled", "a CPU limit of "+cpu)
 		v.next("cat /sys/fs/cgroup/CGROUP/cpu.stat; sleep 10; cat /sys/fs/cgroup/CGROUP/cpu.stat", "nr_throttled against nr_periods: whether the quota stops it")
 	}
-}
-
-// dockerInspect is docker inspect's JSON, whole or cut off.
-var dockerInspect = &attach.Kind{
-	Name:  "docker inspect",
-	Hints: []string{"[", "{", `"HostConfig"`, `"State"`},
-	Claim: func(lines []paste.Line) int {
-		return attach.ClaimJSON(lines, func(keys map[string]bool) bool {
-			return keys["HostConfig"] && (keys["NanoCpus"] || keys["CpuQuota"] || keys["Memory"]) || keys["NanoCpus"] && keys["CpuShares"] && keys["MemorySwap"]
-		})
-	},
-	Read: readInspect,
-}
-
-var inspectValue = regexp.MustCompile(`^"(\w+)"\s*:\s*"?([^",]*)"?,?$`)
-
-func readInspect(p *attach.Part) attach.Reading {
-	v := &verdict{}
-	v.Title = "docker inspect"
-	v.unsure = true
-	values := map[string]string{}
-	for _, l := range p.Lines {
-		if m := inspectValue.FindStringSubmatch(strings.TrimSpace(l.Text)); m != nil && values[m[1]] == "" {
-			values[m[1]] = m[2]
-		}
-	}
-	if name := strings.TrimPrefix(values["Name"], "/"); name != "" {
-		v.Title += " " + name
-		v.Who.Name = name
-	}
-	if pid, ok := whole(values["Pid"]); ok {
-		v.Who.PID = pid
-	}
-	num := func(key string) float64 { f, _ := number(values[key]); return f }
-	cpu, memory := "", ""
-	switch {
-	case num("NanoCpus") > 0:
-		cpu = plain(num("NanoCpus")/1e9) + " CPUs"
-	case num("CpuQuota") > 0:
-		period := num("CpuPeriod")
-		if period <= 0 {
-			period = 1e5
-		}
-		cpu = plain(num("CpuQuota")/period) + " CPUs"
-	}
-	if m := num("Memory"); m > 0 {
-		memory = bytes(m)
-	}
-	if values["OOMKilled"] == "true" {
-		v.figure("it was killed because its memory was at its limit (OOMKilled)")
-		v.risk("direct-reclaim", "it was killed at its memory limit: before that its threads may have had to free memory themselves")
-	}
-	if n := num("RestartCount"); n > 0 {
-		v.figure("restarted %s times", plain(n))
-	}
-	limited(v, cpu, memory)
-	if cpu == "" && memory == "" {
-		v.unsure = values["OOMKilled"] == "true"
-		v.figure("no limit of CPU or memory")
-	}
-	if set := values["CpusetCpus"]; set != "" {
-		v.figure("may run on CPUs %s only", set)
-	}
-	v.means("it says what the container may use, and not what it uses")
-	v.not("a limit alone is no proof that it is reached")
-	return v.done()
 }
 
 // dockerJSON is docker stats --format json: an object a line.
@@ -295,10 +266,10 @@ var unit = &attach.Kind{
 }
 
 var (
-	unitStatus = regexp.MustCompile(`^(\S* ?[\w@:.\\-]+\.(service|slice|scope|socket|timer|mount) - .*|(Loaded|Active|Main PID|Process|Tasks|Memory|CPU|CGroup|Docs|Status|IP|IO|Drop-In|TriggeredBy|Triggers|Invocation|FD Store|Until|Since|Control PID|Transient|Mem peak|Error|Notice): .*|(CGroup|Drop-In):|[├└│─ ]+.*)$`)
-	unitSure   = regexp.MustCompile(`^(Loaded: (loaded|not-found|masked|error|bad-setting)|Active: (active|inactive|failed|activating|deactivating|reloading) ?\()`)
-	unitShow   = regexp.MustCompile(`^[A-Z][A-Za-z]+=.*$`)
-	unitKeys   = regexp.MustCompile(`^(CPUQuotaPerSecUSec|CPUQuotaPeriodUSec|MemoryMax|MemoryHigh|MemoryCurrent|CPUUsageNSec|TasksMax|TasksCurrent|MainPID|ControlGroup|LimitNOFILE|CPUWeight|ActiveState|SubState|NRestarts|CPUAccounting|IOAccounting|ExecMainPID|MemoryLimit|CPUShares|FragmentPath)=`)
+	unitStatus = pattern.New(`^(\S* ?[\w@:.\\-]+\.(service|slice|scope|socket|timer|mount) - .*|(Loaded|Active|Main PID|Process|Tasks|Memory|CPU|CGroup|Docs|Status|IP|IO|Drop-In|TriggeredBy|Triggers|Invocation|FD Store|Until|Since|Control PID|Transient|Mem peak|Error|Notice): .*|(CGroup|Drop-In):|[├└│─ ]+.*)$`)
+	unitSure   = pattern.New(`^(Loaded: (loaded|not-found|masked|error|bad-setting)|Active: (active|inactive|failed|activating|deactivating|reloading) ?\()`)
+	unitShow   = pattern.New(`^[A-Z][A-Za-z]+=.*$`)
+	unitKeys   = pattern.New(`^(CPUQuotaPerSecUSec|CPUQuotaPeriodUSec|MemoryMax|MemoryHigh|MemoryCurrent|CPUUsageNSec|TasksMax|TasksCurrent|MainPID|ControlGroup|LimitNOFILE|CPUWeight|ActiveState|SubState|NRestarts|CPUAccounting|IOAccounting|ExecMainPID|MemoryLimit|CPUShares|FragmentPath)=`)
 )
 
 func claimUnit(lines []paste.Line) int {
@@ -348,6 +319,9 @@ func readUnit(p *attach.Part) attach.Reading {
 		case "CPUQuotaPerSecUSec":
 			if value != "infinity" {
 				cpu = value + " a second"
+				if d, err := time.ParseDuration(strings.ReplaceAll(value, " ", "")); err == nil {
+					v.fact(Quota, d.Seconds())
+				}
 			}
 		case "NRestarts":
 			if value != "0" {

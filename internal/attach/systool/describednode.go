@@ -1,12 +1,12 @@
 package systool
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // A node says what it is short of by conditions, and what pods ask of it.
@@ -19,11 +19,11 @@ var describeNode = &attach.Kind{
 }
 
 var (
-	nodeTop   = regexp.MustCompile(`^(Name|Roles?|Labels|Annotations|CreationTimestamp|Taints|Unschedulable|Lease|Conditions|Addresses|Capacity|Allocatable|System Info|PodCIDRs?|ProviderID|ExternalID|Non-terminated Pods|Allocated resources|Events|Phase|Pods):(\s|$)`)
-	nodeSure  = regexp.MustCompile(`^(?:(?:Memory|Disk|PID)Pressure\s+(?:True|False|Unknown)(?:\s|$)|Allocated resources:|Ready\s+(?:True|False|Unknown)\s|Non-terminated Pods:|Kubelet Version:|Container Runtime Version:)`)
-	nodeCond  = regexp.MustCompile(`^(\w+Pressure|NetworkUnavailable|Ready)\s+(True|False|Unknown)\s.*?(Kubelet\w+|NodeStatusUnknown|\w+Is\w+)?(?:\s|$)`)
-	nodeInner = regexp.MustCompile(`^(?:Type +Status|Resource +Requests|-{4,}(?: +-{4,})+|(?:cpu|memory|ephemeral-storage|hugepages-\w+)\s+\S+ \(\d+%\)|\w+Pressure\s+(?:True|False|Unknown)|NetworkUnavailable\s)`)
-	nodeUse   = regexp.MustCompile(`^(cpu|memory)\s+(\S+) \((\d+)%\)\s+(\S+) \((\d+)%\)$`)
+	nodeTop   = pattern.New(`^(Name|Roles?|Labels|Annotations|CreationTimestamp|Taints|Unschedulable|Lease|Conditions|Addresses|Capacity|Allocatable|System Info|PodCIDRs?|ProviderID|ExternalID|Non-terminated Pods|Allocated resources|Events|Phase|Pods):(\s|$)`)
+	nodeSure  = pattern.New(`^(?:(?:Memory|Disk|PID)Pressure\s+(?:True|False|Unknown)(?:\s|$)|Allocated resources:|Ready\s+(?:True|False|Unknown)\s|Non-terminated Pods:|Kubelet Version:|Container Runtime Version:)`)
+	nodeCond  = pattern.New(`^(\w+Pressure|NetworkUnavailable|Ready)\s+(True|False|Unknown)\s.*?(Kubelet\w+|NodeStatusUnknown|\w+Is\w+)?(?:\s|$)`)
+	nodeInner = pattern.New(`^(?:Type +Status|Resource +Requests|-{4,}(?: +-{4,})+|(?:cpu|memory|ephemeral-storage|hugepages-\w+)\s+\S+ \(\d+%\)|\w+Pressure\s+(?:True|False|Unknown)|NetworkUnavailable\s|(?:cpu|memory|pods|ephemeral-storage|hugepages-\w+|attachable-volumes-[\w-]+|[\w.-]+/[\w.-]+):\s+\d\w*$)`)
+	nodeUse   = pattern.New(`^(cpu|memory)\s+(\S+) \((\d+)%\)\s+(\S+) \((\d+)%\)$`)
 )
 
 // claimNode claims what stands below the headings of a node.

@@ -13,10 +13,14 @@
 //	vmstat.go    vmstat N
 //	vmstats.go   vmstat -s
 //	sysstat.go   what the tools of sysstat share: banner, times, names, rows
-//	pidstat.go   pidstat
+//	pidstat.go   pidstat: its tables, and the use of CPUs
+//	pidstatmore.go   waits for a CPU, faults, disks and switches
+//	pidstatnames.go  rows of it that lost their names to a filter
 //	mpstat.go    mpstat
 //	sar.go       sar
-//	iostat.go    iostat
+//	iostat.go    iostat: its reports
+//	iostatjudge.go   what they say
+//	iostatlate.go  disks of which little is asked, and which take long for it
 //	dstat.go     dstat
 //	free.go      free
 //	uptime.go    uptime and w
@@ -25,23 +29,35 @@
 //	othertop.go  top of busybox; top of other systems, refused
 //	htop.go      htop's text
 //	atop.go      atop
+//	atopsar.go   atopsar
 //	ps.go        ps
+//	psbare.go    its rows without a line of names
 //	numastat.go  numastat
 //	container.go docker stats, kubectl top, crictl stats, systemd-cgtop
-//	described.go kubectl describe pod, docker inspect, systemctl: limits and states
+//	described.go kubectl describe pod, systemctl: limits and states
 //	describednode.go kubectl describe node
+//	inspect.go   docker inspect: limits, how a container ended, and its health
+//	events.go    events of Kubernetes; the kubelet's log
+//	dockerevents.go  docker events
+//	systemdlog.go    what systemd logs of services
 //	grid.go      plain tables: vmstat -d and -m, slabtop, netstat -i, kubectl get, docker ps
 //	foreign.go   tools of macOS, the BSDs, AIX and Solaris, refused by name
 //	collectl.go  collectl; vmstat -D; nfsiostat
 //	nmon.go      nmon; pmstat and pmval of PCP
+//	nmonscreen.go  what nmon shows on a terminal
 //	glances.go   glances
 //	setting.go   nproc, taskset, chrt, ulimit: context
 //	df.go        df
 //	ss.go        ss, netstat -nt
+//	sockcounts.go  sockets that people counted by state
+//	mtr.go       mtr
+//	traceroute.go  traceroute
 //	netstats.go  netstat -s, nstat
 //	netdev.go    ip -s link, ifconfig; tc -s qdisc; ethtool -S
 //	client.go    what clients say: ab, wrk, hey, vegeta; curl's timings, ping
 //	fio.go       fio
+//	time.go      the shell's time
+//	benchsql.go  sysbench, pgbench
 //	zpool.go     zpool iostat
 //	iftop.go     iftop -t
 //	clientgo.go  waits of Kubernetes clients for their own limit

@@ -20,6 +20,8 @@ const (
 	MemoryAvailable  attach.FactName = "/host/memory/available:ratio"          // of all memory
 	PageCacheBytes   attach.FactName = "/host/memory/page-cache:bytes"         //
 	OtherNodeShare   attach.FactName = "/host/numa/other-node:ratio"           // of pages allocated, since boot
+	Quota            attach.FactName = "/cgroup/cpu/quota:cpus"                // 0: none at this level
+	Orphans          attach.FactName = "/net/tcp/orphans:sockets"              //
 	ContainerCPU     attach.FactName = "/container/cpu/use:cpus"               // Of: the container
 	ContainerMemory  attach.FactName = "/container/memory/used-of-max:ratio"   // Of: the container
 	ListenQueueShare attach.FactName = "/net/listen/queue-of-backlog:ratio"    // Of: the address

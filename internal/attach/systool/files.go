@@ -3,12 +3,12 @@ package systool
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // lsof lists open files: context.
@@ -19,7 +19,7 @@ var lsof = &attach.Kind{
 	Read:  readLsof,
 }
 
-var lsofRow = regexp.MustCompile(`^\S+ +\d+ +(\d+ +)?(\S+ +)?\S+ +(cwd|rtd|txt|mem|del|err|NOFD|DEL|\d+[rwuRWUN -]*\w?) +(REG|DIR|CHR|BLK|FIFO|IPv4|IPv6|unix|a_inode|sock|unknown|netlink|pack|0000|TCP|UDP|systm)\b`)
+var lsofRow = pattern.New(`^\S+ +\d+ +(\d+ +)?(\S+ +)?\S+ +(cwd|rtd|txt|mem|del|err|NOFD|DEL|\d+[rwuRWUN -]*\w?) +(REG|DIR|CHR|BLK|FIFO|IPv4|IPv6|unix|a_inode|sock|unknown|netlink|pack|0000|TCP|UDP|systm)\b`)
 
 func claimLsof(lines []paste.Line) int {
 	return attach.ClaimWhile(lines, func(_ int, text string) bool {
@@ -61,8 +61,8 @@ var iotop = &attach.Kind{
 }
 
 var (
-	iotopTop = regexp.MustCompile(`^(Total|Actual|Current) DISK (?i:read) *:\s+([\d.,]+) (\w)\S*/s.*DISK (?i:write) *:\s+([\d.,]+) (\w)\S*/s`)
-	iotopRow = regexp.MustCompile(`^(?:\d\d:\d\d:\d\d\s+)?(\d+) +\S+/\S+ +\S+ +([\d.,]+) (\w)\S*/s +([\d.,]+) (\w)\S*/s +(\?unavailable\?|([\d.,]+) % +([\d.,]+) %)? *(.*)$`)
+	iotopTop = pattern.New(`^(Total|Actual|Current) DISK (?i:read) *:\s+([\d.,]+) (\w)\S*/s.*DISK (?i:write) *:\s+([\d.,]+) (\w)\S*/s`)
+	iotopRow = pattern.New(`^(?:\d\d:\d\d:\d\d\s+)?(\d+) +\S+/\S+ +\S+ +([\d.,]+) (\w)\S*/s +([\d.,]+) (\w)\S*/s +(\?unavailable\?|([\d.,]+) % +([\d.,]+) %)? *(.*)$`)
 )
 
 func iotopNames(text string) bool {

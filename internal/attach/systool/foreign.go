@@ -1,11 +1,11 @@
 package systool
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // foreignTools are tools of other systems, each known by its own names of columns.
@@ -13,7 +13,7 @@ func foreignTools() (out []*attach.Kind) {
 	for _, f := range []struct {
 		name, of, run string
 		hints         []string
-		head, row     *regexp.Regexp
+		head, row     *pattern.Regexp
 	}{
 		{"vmstat (BSD, AIX, Solaris)", "vmstat of a BSD, AIX or Solaris", "vmstat 1 10", []string{" avm ", " swap ", "kthr", " page "}, foreignVmstat, foreignCells},
 		{"top (BSD) rows", "the table of top of a BSD", "top -b -n 3", []string{"WCPU", "USERNAME"}, foreignTopHead, foreignTopRow},
@@ -29,27 +29,27 @@ func foreignTools() (out []*attach.Kind) {
 }
 
 var (
-	foreignVmstat = regexp.MustCompile(`^(?:procs +memory +page(?: +disks?)?(?: +faults| +traps)?.*cpu|kthr +memory +page.*|r +b +(?:[wp] +)?(?:avm +free?|swap +free) .*|System configuration: lcpu=.*)$`)
-	foreignCells  = regexp.MustCompile(`^(?:-?[\d.]+[KMG]?(?: +-?[\d.]+[KMG]?){8,}|-{3,}(?: -{3,})+)$`)
+	foreignVmstat = pattern.New(`^(?:procs +memory +page(?: +disks?)?(?: +faults| +traps)?.*cpu|kthr +memory +page.*|r +b +(?:[wp] +)?(?:avm +free?|swap +free) .*|System configuration: lcpu=.*)$`)
+	foreignCells  = pattern.New(`^(?:-?[\d.]+[KMG]?(?: +-?[\d.]+[KMG]?){8,}|-{3,}(?: -{3,})+)$`)
 
-	foreignTopHead = regexp.MustCompile(`^PID +(?:JID +)?USERNAME +(?:THR +)?PRI +NICE +SIZE +RES .*COMMAND$`)
-	foreignTopRow  = regexp.MustCompile(`^\d+ +(?:\d+ +)?\S+ +(?:\d+ +)?\S+ +-?\w+ +[\d.]+[KMGB]? +[\d.]+[KMGB]? +.*[\d.]+% +\S`)
+	foreignTopHead = pattern.New(`^PID +(?:JID +)?USERNAME +(?:THR +)?PRI +NICE +SIZE +RES .*COMMAND$`)
+	foreignTopRow  = pattern.New(`^\d+ +(?:\d+ +)?\S+ +(?:\d+ +)?\S+ +-?\w+ +[\d.]+[KMGB]? +[\d.]+[KMGB]? +.*[\d.]+% +\S`)
 
-	foreignPsHead = regexp.MustCompile(`^USER +PID +%CPU +%MEM +VSZ +RSS +TT +STAT +STARTED +TIME +COMMAND$`)
-	foreignPsRow  = regexp.MustCompile(`^\S+ +\d+ +[\d.,]+ +[\d.,]+ +\d+ +\d+ +(?:\?\?|-|\w+) +[DILRSTUWZ][\w+<>]* +\S+ +\d+:\d\d[.,]\d\d +\S`)
+	foreignPsHead = pattern.New(`^USER +PID +%CPU +%MEM +VSZ +RSS +TT +STAT +STARTED +TIME +COMMAND$`)
+	foreignPsRow  = pattern.New(`^\S+ +\d+ +[\d.,]+ +[\d.,]+ +\d+ +\d+ +(?:\?\?|-|\w+) +[DILRSTUWZ][\w+<>]* +\S+ +\d+:\d\d[.,]\d\d +\S`)
 
-	macMemory = regexp.MustCompile(`^Mach Virtual Memory Statistics: \(`)
-	macPages  = regexp.MustCompile(`^(?:"?[A-Z][\w -]*"?: +\d+\.?)$`)
+	macMemory = pattern.New(`^Mach Virtual Memory Statistics: \(`)
+	macPages  = pattern.New(`^(?:"?[A-Z][\w -]*"?: +\d+\.?)$`)
 
-	prstatHead = regexp.MustCompile(`^PID +USERNAME +(?:SIZE +RSS +STATE +PRI|USR +SYS +TRP) .*PROCESS/(?:NLWP|LWPID)$`)
-	prstatRow  = regexp.MustCompile(`^(?:\d+ +\S+ .*\S/\d+|NPROC +USERNAME .*|\d+ +\S+ +\S+ +\S+ +\S+% +\S+ +\S+%|Total: \d+ processes, .*)$`)
+	prstatHead = pattern.New(`^PID +USERNAME +(?:SIZE +RSS +STATE +PRI|USR +SYS +TRP) .*PROCESS/(?:NLWP|LWPID)$`)
+	prstatRow  = pattern.New(`^(?:\d+ +\S+ .*\S/\d+|NPROC +USERNAME .*|\d+ +\S+ +\S+ +\S+ +\S+% +\S+ +\S+%|Total: \d+ processes, .*)$`)
 
-	systatHead = regexp.MustCompile(`^\d+ users +Load +[\d.]+ +[\d.]+ +[\d.]+ `)
-	systatRow  = regexp.MustCompile(`^(?:Mem|Proc:|KB:|Tot|Act|All|Disks|Namei|.*VN PAGER|.*SWAP PAGER|.*Interrupts)`)
+	systatHead = pattern.New(`^\d+ users +Load +[\d.]+ +[\d.]+ +[\d.]+ `)
+	systatRow  = pattern.New(`^(?:Mem|Proc:|KB:|Tot|Act|All|Disks|Namei|.*VN PAGER|.*SWAP PAGER|.*Interrupts)`)
 )
 
 // claimForeign claims a head of a table with what stands below it.
-func claimForeign(head, row *regexp.Regexp) func([]paste.Line) int {
+func claimForeign(head, row *pattern.Regexp) func([]paste.Line) int {
 	return func(lines []paste.Line) int {
 		if !head.MatchString(strings.TrimSpace(lines[0].Text)) {
 			return 0

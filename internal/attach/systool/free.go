@@ -35,7 +35,7 @@ func freeRow(text string) (label string, cells []string) {
 			return "", nil
 		}
 	}
-	if strings.ContainsAny(before, " \t0123456789") || len(before) > 24 {
+	if strings.ContainsAny(before, "\t0123456789") || len(before) > 24 {
 		return "", nil
 	}
 	return before, fields(after)
@@ -43,7 +43,7 @@ func freeRow(text string) (label string, cells []string) {
 
 // freeMemory reports whether a row is the one of memory: six amounts, of which the first is all.
 func freeMemory(label string, cells []string) bool {
-	return label != "" && label != "-/+" && (len(cells) == 6 || len(cells) == 7) && freeAmounts(cells)
+	return label != "" && label != "-/+" && !strings.Contains(label, " ") && (len(cells) == 6 || len(cells) == 7) && freeAmounts(cells)
 }
 
 func freeAmounts(cells []string) bool {
@@ -87,10 +87,15 @@ func claimFree(lines []paste.Line) int {
 type memory struct {
 	total, used, free, cache, available float64
 	shared                              float64 // of the cache, where available had to be summed up
+	buffers                             float64 // of the cache, where they stand apart
 	swap, swapUsed                      float64
-	hasAvailable                        bool
+	hasAvailable, hasSwap               bool
 	unit                                float64 // of amounts without one; 0 or 1: none
 }
+
+// leastKiB is less than any machine has: a smaller total is of a larger unit, as where free is an
+// alias.
+const leastKiB = 8 << 10
 
 // freeUnit guesses what a figure without a unit is: kilobytes unless an option says otherwise, or
 // the total would be less than any machine has.
@@ -99,6 +104,10 @@ func freeUnit(p *attach.Part, total float64) float64 {
 		if option(p, letter) && strings.Contains(p.Command, "free") {
 			return unit
 		}
+	}
+	switch words := fields(p.Command); {
+	case len(words) > 0 && !strings.Contains(p.Command, "-") && total >= leastKiB && strings.HasSuffix(words[len(words)-1], "free"):
+		return 1 << 10 // its only unit without an option
 	}
 	switch {
 	case total < 1500:
@@ -142,6 +151,7 @@ func parseFree(p *attach.Part) (all []memory, guessed bool) {
 		case len(cells) == 3 && label != "Low" && label != "High" && label != "Total" && label != "Comm":
 			m.swap, _ = size(cells[0], unit)
 			m.swapUsed, _ = size(cells[1], unit)
+			m.hasSwap = true
 		}
 	}
 	return all, guessed
@@ -170,7 +180,7 @@ func freeReport(names, cells []string, unit float64) (m memory) {
 	switch {
 	case slices.Contains(names, "buffers") && slices.Contains(names, "cached"):
 		// Shared memory and tmpfs are in the cache, and only swap takes them.
-		m.cache, m.shared = at(4)+at(5), at(3)
+		m.cache, m.shared, m.buffers = at(4)+at(5), at(3), at(4)
 		m.available = m.free + max(0, m.cache-m.shared)
 	case len(cells) == 7: // -w: buffers and cache apart
 		m.cache, m.available, m.hasAvailable = at(4)+at(5), at(6), true
@@ -213,15 +223,24 @@ func (m memory) judge(v *verdict) {
 		return
 	}
 	share := m.available / m.total
-	v.figure("available %s of %s (%s %%)", m.show(m.available), m.show(m.total), plain(100*share))
+	rounded := m.unit == 1<<30 && m.unit > memoryLow*m.total/2
+	if rounded {
+		v.figure("available %s of %s (about %.0f %%)", m.show(m.available), m.show(m.total), 100*share)
+	} else {
+		v.figure("available %s of %s (%s %%)", m.show(m.available), m.show(m.total), plain(100*share))
+	}
 	stays := ""
 	if m.shared >= memoryShort*m.total {
 		stays = fmt.Sprintf(", of which %s is shared memory (tmpfs) and is not given up", m.show(m.shared))
 	}
-	v.figure("free %s, page cache %s%s", m.show(m.free), m.show(m.cache), stays)
+	if m.buffers > 0 {
+		v.figure("free %s, page cache %s and %s of buffers%s", m.show(m.free), m.show(m.cache-m.buffers), m.show(m.buffers), stays)
+	} else {
+		v.figure("free %s, page cache %s%s", m.show(m.free), m.show(m.cache), stays)
+	}
 	if m.swap > 0 {
 		v.figure("swap used %s of %s", m.show(m.swapUsed), m.show(m.swap))
-	} else {
+	} else if m.hasSwap {
 		v.figure("no swap")
 	}
 	v.fact(MemoryAvailable, share)
@@ -235,6 +254,12 @@ func (m memory) judge(v *verdict) {
 		v.not("how often threads free memory themselves, or fault pages in again, is not in it")
 		v.next("vmstat 1 10", "si and so: whether pages come back from swap")
 		v.next("sar -B 1 10", "pgscand/s: whether threads free memory themselves; majflt/s")
+	case rounded && share < memoryLow+m.unit/m.total:
+		v.unsure = true
+		v.means("memory may be scarce: about %.0f %% is available, and %s are neither free nor cache; figures in GiB are too coarse to tell", 100*share, m.show(m.total-m.available))
+		v.not("whose it is: the kernel's own memory (slab) counts as used, and no process shows it")
+		v.next("grep -E 'MemAvailable|AnonPages|Slab|SUnreclaim|Shmem' /proc/meminfo", "how much is available, and who holds the rest")
+		v.next("vmstat 1 10", "si and so: whether pages come back from swap")
 	case share < memoryLow:
 		v.unsure = true
 		v.means("memory is getting scarce: %s %% is available", plain(100*share))

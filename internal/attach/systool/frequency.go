@@ -1,12 +1,12 @@
 package systool
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // turbostat shows how fast the CPUs run and how deep they sleep.
@@ -77,7 +77,7 @@ var cpupower = &attach.Kind{
 	Read:  readCpupower,
 }
 
-var cpupowerRow = regexp.MustCompile(`^(analy[sz]ing CPU |driver: |no or unknown cpufreq driver|CPUs which (run|need)|maximum transition latency|hardware limits|available (frequency|cpufreq)|current (policy|CPU frequency)|The governor |within this range|boost state|Supported:|Active:|Boost States:|Total States:|Pstate-|Unable to determine|Not Available|\d+ MHz max turbo|AMD PSTATE|energy performance|cpufreq stats|frequency should be)`)
+var cpupowerRow = pattern.New(`^(analy[sz]ing CPU |driver: |no or unknown cpufreq driver|CPUs which (run|need)|maximum transition latency|hardware limits|available (frequency|cpufreq)|current (policy|CPU frequency)|The governor |within this range|boost state|Supported:|Active:|Boost States:|Total States:|Pstate-|Unable to determine|Not Available|\d+ MHz max turbo|AMD PSTATE|energy performance|cpufreq stats|frequency should be)`)
 
 func claimCpupower(lines []paste.Line) int {
 	if !strings.HasPrefix(lines[0].Text, "analy") {
@@ -87,16 +87,21 @@ func claimCpupower(lines []paste.Line) int {
 }
 
 var (
-	governorLine = regexp.MustCompile(`The governor "(\w+)"`)
-	freqLine     = regexp.MustCompile(`(current CPU frequency|hardware limits|current policy): (.*)`)
+	governorLine = pattern.New(`The governor "(\w+)"`)
+	freqNow      = pattern.New(`^current CPU frequency(?: is|:) +([\d.]+) (MHz|GHz|kHz)`)
+	freqLimits   = pattern.New(`^hardware limits: +([\d.]+) (MHz|GHz|kHz) - ([\d.]+) (MHz|GHz|kHz)`)
+	freqLine     = pattern.New(`(current CPU frequency|hardware limits|current policy): (.*)`)
 )
 
 func readCpupower(p *attach.Part) attach.Reading {
 	v := &verdict{}
 	v.Title = "cpupower frequency-info"
+	slowClock(p, v)
+	governor := ""
 	for _, l := range p.Lines {
 		text := strings.TrimSpace(l.Text)
-		if m := governorLine.FindStringSubmatch(text); m != nil {
+		if m := governorLine.FindStringSubmatch(text); m != nil && m[1] != governor {
+			governor = m[1]
 			v.figure("governor %s", m[1])
 			if m[1] == "powersave" || m[1] == "conservative" || m[1] == "ondemand" {
 				v.unsure = true
@@ -104,11 +109,57 @@ func readCpupower(p *attach.Part) attach.Reading {
 				v.next("turbostat --quiet -i 1 -n 5", "Bzy_MHz: how fast busy CPUs run")
 			}
 		}
-		if m := freqLine.FindStringSubmatch(text); m != nil && len(m[2]) < 80 && !strings.Contains(m[2], "Unable") {
+		if m := freqLine.FindStringSubmatch(text); m != nil && len(v.Figures) < 6 && len(m[2]) < 80 && !strings.Contains(m[2], "Unable") {
 			v.figure("%s: %s", m[1], m[2])
 		}
 	}
 	v.means("it is a setting: it says nothing of slowness by itself")
 	v.not("powersave of intel_pstate is its usual governor, and does not mean a low clock")
 	return v.done()
+}
+
+// megahertz reads a clock.
+func megahertz(figure, unit string) float64 {
+	f, _ := number(figure)
+	return f * map[string]float64{"kHz": 1e-3, "MHz": 1, "GHz": 1e3}[unit]
+}
+
+// slowClock compares the clock of each CPU at that moment with what its hardware lists. Below the
+// least of it no governor goes: heat or power does.
+func slowClock(p *attach.Part, v *verdict) {
+	least, most, low, cpus := 0.0, 0.0, 0.0, 0
+	full := false
+	for _, l := range p.Lines {
+		text := strings.TrimSpace(l.Text)
+		if m := freqLimits.FindStringSubmatch(text); m != nil {
+			least, most = megahertz(m[1], m[2]), megahertz(m[3], m[4])
+		}
+		if m := governorLine.FindStringSubmatch(text); m != nil {
+			full = m[1] == "performance"
+		}
+		if m := freqNow.FindStringSubmatch(text); m != nil {
+			now := megahertz(m[1], m[2])
+			cpus++
+			if low == 0 || now < low {
+				low = now
+			}
+		}
+	}
+	if low == 0 {
+		return
+	}
+	v.figure("%s MHz at that moment, the least of %s; the hardware does %s to %s MHz", plain(low), attach.Plural(cpus, "CPU"), plain(least), plain(most))
+	switch {
+	case least > 0 && low < 0.95*least:
+		v.unsure = true
+		v.means("a CPU runs at %s MHz, below the %s MHz that its hardware lists as the least: no governor does that, but heat, a limit of power or the board's signal for one (PROCHOT)", plain(low), plain(least))
+		v.not("a low clock makes all computing slower, and is no wait")
+	case full && most > 0 && low < 0.5*most:
+		v.unsure = true
+		v.means("a CPU runs at %s of %s MHz although its governor is performance: if it computes at that moment, heat or a limit of power holds it back", plain(low), plain(most))
+	default:
+		return
+	}
+	v.next("turbostat --quiet -i 1 -n 5", "Bzy_MHz, PkgTmp and PkgWatt while it computes")
+	v.next("grep . /sys/devices/system/cpu/cpu*/thermal_throttle/*_throttle_count", "whether heat holds the CPUs back")
 }

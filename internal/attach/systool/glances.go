@@ -3,11 +3,11 @@ package systool
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // glances is its screen as a terminal shows it, and the values of --stdout.
@@ -19,11 +19,11 @@ var glances = &attach.Kind{
 }
 
 var (
-	glancesValue = regexp.MustCompile(`^(?:cpu|percpu|mem|memswap|load|diskio|fs|network|processcount|quicklook)(?:\.\w+)?: (?:-?[\d.]+|\{.*\}|\[.*\])$`)
-	glancesPart  = regexp.MustCompile(`\b(idle|user|system|iowait|steal|irq) +([\d.]+)%`)
-	glancesCores = regexp.MustCompile(`\bLOAD +(\d+)-?core`)
-	glancesLoad  = regexp.MustCompile(`\b1 min:? +([\d.]+)|'min1': ([\d.]+)`)
-	glancesTask  = regexp.MustCompile(`(?:^|\s)>?(\d+\.\d) +\d+\.\d +\S+ +\S+ +(\d+) \S+ +\d+:\d+ +\d+ +-?\d+ [A-Z] +\S+ +\S+ (\S+)`)
+	glancesValue = pattern.New(`^(?:cpu|percpu|mem|memswap|load|diskio|fs|network|processcount|quicklook)(?:\.\w+)?: (?:-?[\d.]+|\{.*\}|\[.*\])$`)
+	glancesPart  = pattern.New(`\b(idle|user|system|iowait|steal|irq) +([\d.]+)%`)
+	glancesCores = pattern.New(`\bLOAD +(\d+)-?core`)
+	glancesLoad  = pattern.New(`\b1 min:? +([\d.]+)|'min1': ([\d.]+)`)
+	glancesTask  = pattern.New(`(?:^|\s)>?(\d+\.\d) +\d+\.\d +\S+ +\S+ +(\d+) \S+ +\d+:\d+ +\d+ +-?\d+ [A-Z] +\S+ +\S+ (\S+)`)
 )
 
 // glancesHead is how many lines from the first on a screen may need to be known.

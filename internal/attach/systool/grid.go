@@ -3,12 +3,12 @@ package systool
 import (
 	"cmp"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // A grid is what a tool prints as a line of names and rows below it, where no more is to be known
@@ -17,7 +17,7 @@ type grid struct {
 	name  string
 	title string   // "": the name
 	heads []string // lines of names, with single blanks; a line may go on behind it
-	notes *regexp.Regexp
+	notes *pattern.Regexp
 	note  func(v *verdict, text string) // reads notes; nil: they say nothing
 	row   func(f []string) bool
 	read  func(v *verdict, rows [][]string)
@@ -27,9 +27,9 @@ var grids = []grid{
 	{name: "vmstat -d", heads: []string{"disk- ------------reads------------", "total merged sectors ms total merged sectors ms cur sec"}, row: numbersBehind(1, 10), read: readVmstatDisks},
 	{name: "vmstat -m", heads: []string{"Cache Num Total Size Pages"}, row: numbersBehind(1, 4), read: readVmstatSlabs},
 	{name: "slabtop", heads: []string{"OBJS ACTIVE USE OBJ SIZE SLABS OBJ/SLAB CACHE SIZE NAME"}, row: slabtopRow, read: readSlabtop, note: slabtopTotal,
-		notes: regexp.MustCompile(`^(Active / Total (Objects|Slabs|Caches|Size) \(% used\) +: |Minimum / Average / Maximum Object : )`)},
+		notes: pattern.New(`^(Active / Total (Objects|Slabs|Caches|Size) \(% used\) +: |Minimum / Average / Maximum Object : )`)},
 	{name: "netstat -i", heads: []string{"Iface MTU RX-OK RX-ERR RX-DRP RX-OVR TX-OK", "Iface MTU Met RX-OK RX-ERR RX-DRP RX-OVR TX-OK"}, row: netstatIfRow, read: readNetstatIf,
-		notes: regexp.MustCompile(`^Kernel Interface table$`)},
+		notes: pattern.New(`^Kernel Interface table$`)},
 	collectl,
 	pmstat,
 	{name: "lsblk", heads: []string{"NAME MAJ:MIN RM SIZE RO TYPE MOUNTPOINT"}, read: readNames("disks and what is on them"),
@@ -46,7 +46,7 @@ var grids = []grid{
 			return len(f) >= 4 && (slices.Contains(f[:4], "Normal") || slices.Contains(f[:4], "Warning"))
 		}},
 	{name: "ipcs", heads: []string{"key msqid owner perms used-bytes messages", "key shmid owner perms bytes nattch status", "key semid owner perms nsems"}, read: readNames("objects of System V IPC"),
-		notes: regexp.MustCompile(`^-+ (Message Queues|Shared Memory Segments|Semaphore Arrays) -+$`),
+		notes: pattern.New(`^-+ (Message Queues|Shared Memory Segments|Semaphore Arrays) -+$`),
 		row:   func(f []string) bool { return len(f) >= 5 && strings.HasPrefix(f[0], "0x") }},
 }
 
@@ -231,7 +231,7 @@ func slabtopRow(f []string) bool {
 }
 
 // slabtopTotal is how much all caches have, of which slabtop lists the first.
-var slabTotal = regexp.MustCompile(`^Active / Total Size \(% used\) +: ([\d.]+)K / ([\d.]+)K`)
+var slabTotal = pattern.New(`^Active / Total Size \(% used\) +: ([\d.]+)K / ([\d.]+)K`)
 
 func slabtopTotal(v *verdict, text string) {
 	if m := slabTotal.FindStringSubmatch(text); m != nil {
@@ -310,7 +310,7 @@ func readNetstatIf(v *verdict, rows [][]string) {
 	v.means("hardly any packet was dropped or broken")
 }
 
-var containerID = regexp.MustCompile(`^[0-9a-f]{12,64}$`)
+var containerID = pattern.New(`^[0-9a-f]{12,64}$`)
 
 func readDockerPs(v *verdict, rows [][]string) {
 	ill := 0
@@ -325,7 +325,7 @@ func readDockerPs(v *verdict, rows [][]string) {
 	v.next("docker stats --no-stream", "what each uses of CPU and memory")
 }
 
-var podReady = regexp.MustCompile(`^\d+/\d+$`)
+var podReady = pattern.New(`^\d+/\d+$`)
 
 func podRow(f []string) bool {
 	if len(f) < 5 {
@@ -383,22 +383,12 @@ func readNodes(v *verdict, rows [][]string) {
 }
 
 func readEvents(v *verdict, rows [][]string) {
-	n := map[string]int{}
-	warnings := 0
+	var all []clusterEvent
 	for _, f := range rows {
-		at := slices.Index(f[:min(4, len(f))], "Warning")
-		if at < 0 || at+1 >= len(f) {
-			continue
+		at := slices.IndexFunc(f[:min(4, len(f))], func(s string) bool { return s == "Warning" || s == "Normal" })
+		if at >= 0 && at+1 < len(f) {
+			all = append(all, clusterEvent{reason: f[at+1], warning: f[at] == "Warning", n: 1, message: strings.Join(f[min(at+3, len(f)):], " ")})
 		}
-		warnings++
-		n[f[at+1]]++
 	}
-	v.figure("%s, %d of them warnings", attach.Plural(len(rows), "event"), warnings)
-	for _, reason := range attach.Largest(n)[:min(3, len(n))] {
-		v.figure("%s: %d", reason, n[reason])
-	}
-	v.means("it says what the cluster did, and nothing of a request's time; a restart or a failed probe is a consequence as often as a cause")
-	if n["OOMKilling"]+n["Evicted"] > 0 {
-		v.next("kubectl describe pod POD", "limits, and why its containers ended")
-	}
+	tellEvents(v, all)
 }

@@ -1,12 +1,12 @@
 package systool
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 var htop = &attach.Kind{
@@ -19,18 +19,22 @@ var htop = &attach.Kind{
 var (
 	// htopBar is a bar: a CPU's number, or Mem and Swp, and what is in its brackets. Two columns of
 	// bars make two in a line.
-	htopBar   = regexp.MustCompile(`(?:^|\s)(\d{1,4}|Mem|Swp|CPU|Avg)\s*\[([|#* :!.\w,%/-]*?)([\d.,]+%|[\d.,]+[KMGT]?i?B?/[\d.,]+[KMGT]?i?B?)\s*\]`)
-	htopTasks = regexp.MustCompile(`Tasks: (\d+), (\d+) thr(?:, \d+ kthr)?; (\d+) running`)
-	htopLoad  = regexp.MustCompile(`Load average: ([\d.,]+) ([\d.,]+) ([\d.,]+)`)
+	htopBar   = pattern.New(`(?:^|\s)(\d{1,4}|Mem|Swp|CPU|Avg)\s*\[([|#* :!.\w,%/-]*?)([\d.,]+%|[\d.,]+[KMGT]?i?B?/[\d.,]+[KMGT]?i?B?)\s*\]`)
+	htopTasks = pattern.New(`Tasks: (\d+), (\d+) thr(?:, \d+ kthr)?; (\d+) running`)
+	htopLoad  = pattern.New(`Load average: ([\d.,]+) ([\d.,]+) ([\d.,]+)`)
 )
 
 func htopSummary(text string) bool {
 	return htopBar.MatchString(text) || htopTasks.MatchString(text) || htopLoad.MatchString(text) && !strings.Contains(text, "/") || strings.HasPrefix(strings.TrimSpace(text), "Uptime: ")
 }
 
+// htopWords makes top's names of htop's. A mark of the order stands right behind a name, where a
+// blank would be.
+var htopWords = strings.NewReplacer("CPU%-", "%CPU ", "MEM%-", "%MEM ", "CPU%+", "%CPU ", "MEM%+", "%MEM ", "CPU%", "%CPU", "MEM%", "%MEM", "PRI", "PR", "△", " ", "▽", " ", "▼", " ", "▲", " ")
+
 // htopNames gives the columns of processes, by top's names.
 func htopNames(text string) ([]string, bool) {
-	return topHeader(strings.NewReplacer("CPU%", "%CPU", "MEM%", "%MEM", "PRI", "PR", "△", "", "▽", "", "▼", "", "▲", "").Replace(text))
+	return topHeader(htopWords.Replace(text))
 }
 
 func claimHtop(lines []paste.Line) int {
@@ -113,6 +117,7 @@ func readHtop(p *attach.Part) attach.Reading {
 		v.figure("memory: %s of %s used, cache not counted", bytes(s.mem.used), bytes(s.mem.total))
 	}
 	s.cpus = len(busy)
+	s.processes(v, false) // a process stands beside its own threads: nothing is summed
 	if len(busy) > 0 {
 		s.unseen(v, c)
 	}

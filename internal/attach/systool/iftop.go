@@ -1,11 +1,11 @@
 package systool
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // iftop is iftop's text (-t): how much goes between which hosts.
@@ -18,10 +18,10 @@ var iftop = &attach.Kind{
 }
 
 var (
-	iftopHead = regexp.MustCompile(`^\s*# Host name \(port/service if enabled\)\s+last 2s`)
-	iftopRow  = regexp.MustCompile(`^\s*(?:\d+ )?\s*\S.*\s(?:=>|<=)\s+[\d.]+[KMG]?b\s`)
-	iftopSum  = regexp.MustCompile(`^(?:Total send rate|Total receive rate|Total send and receive rate|Peak rate \(sent/received/total\)|Cumulative \(sent/received/total\)):\s`)
-	iftopTop  = regexp.MustCompile(`^(?:interface: \S+|IP address is: \S+|MAC address is: \S+|IPv6 address is: \S+|Listening on \S+|[-=]{20,})$`)
+	iftopHead = pattern.New(`^\s*# Host name \(port/service if enabled\)\s+last 2s`)
+	iftopRow  = pattern.New(`^\s*(?:\d+ )?\s*\S.*\s(?:=>|<=)\s+[\d.]+[KMG]?b\s`)
+	iftopSum  = pattern.New(`^(?:Total send rate|Total receive rate|Total send and receive rate|Peak rate \(sent/received/total\)|Cumulative \(sent/received/total\)):\s`)
+	iftopTop  = pattern.New(`^(?:interface: \S+|IP address is: \S+|MAC address is: \S+|IPv6 address is: \S+|Listening on \S+|[-=]{20,})$`)
 )
 
 func claimIftop(lines []paste.Line) int {

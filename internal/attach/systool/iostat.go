@@ -3,13 +3,12 @@ package systool
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
-	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 var iostat = &attach.Kind{
@@ -21,7 +20,7 @@ var iostat = &attach.Kind{
 }
 
 // iostatDate is the line of iostat -t above each report.
-var iostatDate = regexp.MustCompile(`^\d{1,4}[./-]\d{1,2}[./-]\d{1,4} \d{2}:\d{2}:\d{2}( [AP]M)?$`)
+var iostatDate = pattern.New(`^\d{1,4}[./-]\d{1,2}[./-]\d{1,4} \d{2}:\d{2}:\d{2}( [AP]M)?$`)
 
 // iostatDevices gives the columns of devices. The device is the first of them, or with -h the last.
 func iostatDevices(f []string) bool {
@@ -88,8 +87,25 @@ func iostatRow(names, f []string) bool {
 	return true
 }
 
-// disk is what one report says of a device, by column.
-type disk map[string]float64
+// disk is what one report says of a device: rows of figures, with the names of their columns. The
+// names are one list for all devices and reports of a table: a map for each took seven times the
+// memory of the text.
+type disk []diskRow
+
+type diskRow struct {
+	names  []string
+	values []float64
+}
+
+// get is the figure of a column; ok: it is there. Where two tables have it, the later one counts.
+func (d disk) get(column string) (v float64, ok bool) {
+	for _, r := range slices.Backward(d) {
+		if i := slices.Index(r.names, column); i >= 0 {
+			return r.values[i], true
+		}
+	}
+	return 0, false
+}
 
 // report is one report of iostat.
 type report struct {
@@ -145,15 +161,15 @@ func (r *report) add(names, f []string) {
 	if names[len(names)-1] == "Device" {
 		at = len(names) - 1
 	}
-	d := r.disks[f[at]]
-	if d == nil {
-		if len(r.order) >= maxDisks {
-			return
-		}
-		d = disk{}
-		r.disks[f[at]] = d
-		r.order = append(r.order, f[at])
+	name := f[at]
+	d, known := r.disks[name]
+	switch {
+	case !known && len(r.order) >= maxDisks:
+		return
+	case !known:
+		r.order = append(r.order, name)
 	}
+	values := make([]float64, len(names))
 	for i, n := range names {
 		if i == at {
 			continue
@@ -162,22 +178,27 @@ func (r *report) add(names, f []string) {
 		if strings.HasPrefix(n, "rkB") || strings.HasPrefix(n, "wkB") || strings.HasPrefix(n, "kB") {
 			unit = 1024
 		}
-		v, _ := size(strings.TrimSuffix(f[i], "%"), unit)
-		d[n] = v
+		values[i], _ = size(strings.TrimSuffix(f[i], "%"), unit)
 	}
+	r.disks[name] = append(d, diskRow{names, values})
 }
 
 // one is the medians of one device over reports.
 func medianDisk(all []report, name string, columns ...string) float64 {
 	var list []float64
-	for _, r := range all {
+	left := false // -z
+	for i, r := range all {
 		d, ok := r.disks[name]
+		if !ok && i > 0 && i == len(all)-1 && !left {
+			break // the paste ends above it
+		}
 		if !ok {
+			left = true
 			list = append(list, 0) // -z leaves out devices that did nothing
 			continue
 		}
 		for _, c := range columns {
-			if v, ok := d[c]; ok {
+			if v, ok := d.get(c); ok {
 				list = append(list, v)
 				break
 			}
@@ -193,7 +214,9 @@ type device struct {
 	rawait, wawait, fawait, await float64 // ms
 	queue, util                   float64
 	extended                      bool
-	wrote                         bool // nearly all of what it moved was written
+	wrote                         bool    // nearly all of what it moved was written
+	peak                          float64 // ms: the longest await of one report in which it was not at ease
+	peakRate                      float64 // requests a second then
 }
 
 func devices(all []report) (out []device) {
@@ -212,7 +235,8 @@ func devices(all []report) (out []device) {
 			}
 			read, written := m("rd_sec/s", "rsec/s", "rkB/s", "rMB/s"), m("wr_sec/s", "wsec/s", "wkB/s", "wMB/s")
 			d.wrote = written > 0 && read < 0.05*written
-			_, d.extended = r.disks[name]["%util"]
+			_, d.extended = r.disks[name].get("%util")
+			d.peaks(all, name)
 			out = append(out, d)
 		}
 	}
@@ -241,15 +265,20 @@ func (d device) String() string {
 func readIostat(p *attach.Part) attach.Reading {
 	all, headed, cpus := parseIostat(p)
 	v := &verdict{}
-	boot := headed && !option(p, 'y') && len(all) > 0
+	boot := (headed || sinceBoot(all)) && !option(p, 'y') && len(all) > 0
 	judged := all
 	if boot {
 		judged = all[1:]
 	}
 	if len(judged) == 0 {
 		v.Title, v.Boot, v.unsure = "iostat, one report since boot", true, true
-		for _, d := range devices(all)[:min(2, len(devices(all)))] {
+		disks := devices(all) // a device that serves next to nothing may have any time of a request
+		slices.SortStableFunc(disks, func(a, b device) int { return cmp.Compare(b.util, a.util) })
+		for _, d := range disks[:min(2, len(disks))] {
 			v.figure("since boot: %s", d)
+		}
+		if c, known := reportsCPU(all); known {
+			v.figure("since boot: CPUs %s", c)
 		}
 		v.means("the first report is an average since boot, and says nothing about now")
 		v.next("iostat -x 1 10", "reports of single seconds while it is slow")
@@ -304,87 +333,10 @@ func readIostat(p *attach.Part) attach.Reading {
 			v.means("requests to %s take %s ms, but they are few and none queues: it is busy %s %% of the time", d.name, plain(d.worst()), plain(d.util))
 		}
 	}
+	for _, d := range disks {
+		d.lateByOne(v)
+	}
 	v.means("the disks answer fast")
 	v.not("what is read and written says nothing of who waits for it")
 	return v.done()
-}
-
-func reportsCPU(all []report) (c cpuUse, known bool) {
-	t := table{names: []string{"us", "sy", "wa", "st", "id"}}
-	for _, r := range all {
-		if r.cpu != nil {
-			o := r.cpu
-			t.rows = append(t.rows, row{cells: []string{fmt.Sprint(o.us), fmt.Sprint(o.sy), fmt.Sprint(o.wa), fmt.Sprint(o.st), fmt.Sprint(o.id)}})
-		}
-	}
-	c = t.cpuUse()
-	c.runnable, c.blocked = -1, -1
-	return c, len(t.rows) > 0
-}
-
-// Times of a request from which on a device is slow, in ms. A disk that turns needs 5 to 10.
-const (
-	awaitSlow = 20
-	awaitSome = 10
-	utilSome  = 10 // percent: a device less busy than that, without a queue, is at ease
-)
-
-// stuck reports whether requests are under way and none is finished.
-func (d device) stuck() bool {
-	return d.extended && d.util >= 90 && d.reads+d.writes+d.others == 0
-}
-
-// atRest reports whether no device served anything, and all that matters of each is shown.
-func atRest(all []device) bool {
-	for _, d := range all {
-		if !d.extended || d.reads+d.writes+d.others > 0 || d.util >= 5 || d.queue >= 1 {
-			return false
-		}
-	}
-	return len(all) > 0
-}
-
-func (d device) judge(v *verdict, c cpuUse, n int) {
-	proof := d.String()
-	if d.stuck() {
-		v.candidate("disk-wait", c.wa/100, proof)
-		v.means("%s is busy all the time and finishes no request: those under way are stuck in it, or below it", d.name)
-		v.not("a busy device without requests is not at ease: who waits for those under way is not in it")
-		v.next("for i in 1 2 3 4 5; do ps -eLo state,wchan:32,comm | grep ^D; sleep 1; done", "which threads stay in D, and where in the kernel")
-		v.next("dmesg -T | tail -50", "whether the device, or what it is made of, reports errors")
-		return
-	}
-	// Writes are mostly the kernel's own, behind everybody's back: they are no wait yet.
-	waited := max(d.rawait, d.fawait)
-	if d.rawait == 0 && d.wawait == 0 && d.reads > 0 {
-		waited = d.await
-	}
-	switch {
-	case waited >= awaitSlow && d.queue >= 1 && d.reads >= 1 && n >= enoughSamples:
-		sure := finding.Possible
-		if c.wa >= iowaitMatters {
-			sure = finding.Supported
-		}
-		v.found("disk-wait", sure, c.wa/100, proof)
-		if d.wrote {
-			v.means("requests to %s, nearly all of them writes, take %s ms", d.name, plain(waited))
-		} else if d.rawait == 0 && d.fawait == 0 {
-			v.means("requests to %s take %s ms", d.name, plain(waited))
-		} else {
-			v.means("reads from %s take %s ms", d.name, plain(waited))
-		}
-		v.not("which processes wait for it, and whether the service is one of them")
-		v.next("pidstat -d 1 10", "which processes read and write")
-	case d.worst() >= awaitSlow && d.reads+d.writes >= 1 && (d.queue >= 1 || d.queue >= 0.2 && d.util >= utilSome):
-		v.candidate("disk-wait", c.wa/100, proof)
-		v.means("requests to %s take %s ms: whether anybody waits for them is not in it", d.name, plain(d.worst()))
-		v.not("writes go on behind the programs' backs: only fsync and a limit on dirty pages make a program wait for them")
-		v.next("pidstat -d 1 10", "iodelay: which processes wait for the disk")
-	case d.util >= 90 && d.queue < 2 && d.rawait >= 1 && d.reads*d.rawait >= 700:
-		v.candidate("disk-wait", c.wa/100, proof)
-		v.means("%s serves one read after another all the time, each in %s ms: who reads waits for it", d.name, plain(d.rawait))
-		v.next("pidstat -d 1 10", "which processes read")
-	case d.util >= 90 && d.worst() < awaitSome:
-		v.not(fmt.Sprintf("%s %% util is no proof of a slow disk: %s serves many requests at once, and answers in %s ms", plain(d.util), d.name, plain(d.worst())))
-	}
 }

@@ -23,6 +23,7 @@ func Kinds() []*attach.Kind {
 		ethtool,
 		busyboxTop,
 		foreignTop, foreignSar, clientGo, zpool, iftop,
+		mtr, traceroute, benchSQL, sockCounts, atopsar,
 		htop,
 		dstat,
 		atop,
@@ -42,10 +43,11 @@ func Kinds() []*attach.Kind {
 		dockerJSON,
 		unit,
 		diskSums,
-		fio,
+		fio, timed,
 		nfs,
-		nmon,
+		nmon, nmonScreen,
 		glances,
 		pmval,
+		clusterEvents, kubelet, systemdLog, dockerEvents,
 	}, append(gridKinds(), foreignTools()...)...)
 }

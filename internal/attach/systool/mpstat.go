@@ -127,8 +127,8 @@ func bootOnly(p *attach.Part, t *table) bool {
 		}
 	}
 	words := fields(p.Command)
-	for _, w := range words {
-		if _, ok := whole(w); ok {
+	for i, w := range words {
+		if _, ok := whole(w); ok && !(i > 0 && ofOption(words[i-1])) {
 			return false
 		}
 	}
@@ -141,6 +141,11 @@ func bootOnly(p *attach.Part, t *table) bool {
 		}
 	}
 	return len(t.rows) > 0 && names != "" && names == t.rows[0].time
+}
+
+// ofOption reports whether the word behind this one belongs to it: a process, a CPU, a node.
+func ofOption(word string) bool {
+	return len(word) > 1 && word[0] == '-' && word[1] != '-' && strings.ContainsAny(word[len(word)-1:], "pPCGUNIT")
 }
 
 // cpus judges the use of all CPUs and of each.

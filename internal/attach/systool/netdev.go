@@ -1,12 +1,14 @@
 package systool
 
 import (
+	"cmp"
 	"fmt"
-	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 var netdev = &attach.Kind{
@@ -17,11 +19,11 @@ var netdev = &attach.Kind{
 }
 
 var (
-	ipLink      = regexp.MustCompile(`^\d+: ([\w.@:-]+): <[A-Z0-9_,-]+> mtu \d+`)
-	ipLinkMore  = regexp.MustCompile(`^(link/\w+|inet6? |valid_lft |RX( errors)?: +|TX( errors)?: +|altname |vf \d+ |promiscuity )|^\d+( +\d+){3,8}$`)
-	ifconfigTop = regexp.MustCompile(`^([\w.:-]+?):? +(?:flags=\d+<|Link encap:)`)
-	ifconfigRow = regexp.MustCompile(`^(inet6? |ether |loop |unspec |RX |TX |device |UP |collisions:|Interrupt:|txqueuelen|Base address|HWaddr|options=|media:|status:)`)
-	ifconfigNum = regexp.MustCompile(`(packets|errors|dropped|overruns)[: ](\d+)`)
+	ipLink      = pattern.New(`^\d+: ([\w.@:-]+): <[A-Z0-9_,-]+> mtu \d+`)
+	ipLinkMore  = pattern.New(`^(link/\w+|inet6? |valid_lft |RX( errors)?: +|TX( errors)?: +|altname |vf \d+ |promiscuity )|^\d+( +\d+){3,8}$`)
+	ifconfigTop = pattern.New(`^([\w.:-]+?):? +(?:flags=\d+<|Link encap:)`)
+	ifconfigRow = pattern.New(`^(inet6? |ether |loop |unspec |RX |TX |device |UP |collisions:|Interrupt:|txqueuelen|Base address|HWaddr|options=|media:|status:)`)
+	ifconfigNum = pattern.New(`(packets|errors|dropped|overruns)[: ](\d+)`)
 )
 
 func claimNetdev(lines []paste.Line) int {
@@ -123,10 +125,10 @@ var tc = &attach.Kind{
 }
 
 var (
-	tcTop  = regexp.MustCompile(`^(qdisc|class) \w+ [\da-f]+:`)
-	tcRow  = regexp.MustCompile(`^(Sent \d+ bytes|backlog |maxpacket |new_flow|flows|rate |lended:|tokens:|count |memory |capacity|throttled|gc |\(?unsent|ecn_mark|flow_limit|drop_|fq: )|^\d+ (flows|pkt)`)
-	tcSent = regexp.MustCompile(`Sent \d+ bytes (\d+) pkts? \(dropped (\d+), overlimits (\d+)`)
-	tcWait = regexp.MustCompile(`backlog (\d+\w*) (\d+)p`)
+	tcTop  = pattern.New(`^(qdisc|class) \w+ [\da-f]+:`)
+	tcRow  = pattern.New(`^(Sent \d+ bytes|backlog |maxpacket |new_flow|flows|rate |lended:|tokens:|count |memory |capacity|throttled|gc |\(?unsent|ecn_mark|flow_limit|drop_|fq: )|^\d+ (flows|pkt)`)
+	tcSent = pattern.New(`Sent \d+ bytes (\d+) pkts? \(dropped (\d+), overlimits (\d+)`)
+	tcWait = pattern.New(`backlog (\d+\w*) (\d+)p`)
 )
 
 func claimTC(lines []paste.Line) int {
@@ -190,7 +192,11 @@ var ethtool = &attach.Kind{
 	Read:  readEthtool,
 }
 
-var ethtoolRow = regexp.MustCompile(`^[\w.\[\]() -]+: \d+$`)
+// ethtoolRow is a counter. Those of a queue have two colons: "rxq0: rx_bytes: 12", "[0]: rx: 1".
+var ethtoolRow = pattern.New(`^[\w.\[\]():/ -]+: \d+$`)
+
+// ethtoolLost are parts of names of counters that count packets lost in the card or its driver.
+var ethtoolLost = []string{"drop", "discard", "missed", "no_buf", "no_frag", "no_skb", "out_of_buf", "nobuf", "timeout", "error", "allowance_exceeded"}
 
 func claimEthtool(lines []paste.Line) int {
 	if strings.TrimSpace(lines[0].Text) != "NIC statistics:" {
@@ -202,14 +208,34 @@ func claimEthtool(lines []paste.Line) int {
 func readEthtool(p *attach.Part) attach.Reading {
 	v := &verdict{}
 	v.Title, v.Boot = "ethtool -S, counters since the driver started", true
+	type counter struct {
+		name string
+		n    float64
+	}
+	var lost []counter
+	packets := 0.0
 	for _, l := range p.Lines[1:] {
-		name, value, _ := strings.Cut(strings.TrimSpace(l.Text), ": ")
-		n, _ := number(value)
-		low := strings.ToLower(name)
-		if n > 0 && (strings.Contains(low, "drop") || strings.Contains(low, "discard") || strings.Contains(low, "missed") || strings.Contains(low, "no_buf") ||
-			strings.Contains(low, "timeout") || strings.Contains(low, "error") || strings.Contains(low, "allowance_exceeded")) {
-			v.figure("%s %s", name, plain(n))
+		text := strings.TrimSpace(l.Text)
+		at := strings.LastIndex(text, ": ")
+		if at < 0 {
+			continue
 		}
+		n, _ := number(text[at+2:])
+		low := strings.ToLower(text[:at])
+		if strings.Contains(low, "rx_packets") || strings.Contains(low, "rx_pkts") {
+			packets = max(packets, n) // of the card, or of its busiest queue
+		}
+		if n > 0 && slices.ContainsFunc(ethtoolLost, func(s string) bool { return strings.Contains(low, s) }) {
+			lost = append(lost, counter{text[:at], n})
+		}
+	}
+	slices.SortStableFunc(lost, func(a, b counter) int { return cmp.Compare(b.n, a.n) })
+	for i, c := range lost[:min(len(lost), 8)] {
+		share := ""
+		if i == 0 && packets > 0 && c.n >= packets/1e4 {
+			share = fmt.Sprintf(", %s %% of the %s packets of the card or its busiest queue", plain(100*c.n/packets), plain(packets))
+		}
+		v.figure("%s %s%s", c.name, plain(c.n), share)
 	}
 	v.not("counters since the driver started say nothing about now")
 	if len(v.Figures) > 0 {
@@ -217,7 +243,9 @@ func readEthtool(p *attach.Part) attach.Reading {
 		v.means("packets were lost in the card or its driver: whether it still goes on is not in it")
 		v.next(fmt.Sprintf("%s; sleep 10; %s", "ethtool -S DEVICE", "ethtool -S DEVICE"), "what was added in ten seconds")
 	}
-	v.figure("%s, none of a loss above 0", attach.Plural(len(p.Lines)-1, "counter"))
+	if len(lost) == 0 {
+		v.figure("%s, none of a loss above 0", attach.Plural(len(p.Lines)-1, "counter"))
+	}
 	v.means("the card counts no loss")
 	return v.done()
 }

@@ -1,11 +1,12 @@
 package systool
 
 import (
-	"regexp"
+	"fmt"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 var netstatSums = &attach.Kind{
@@ -17,10 +18,10 @@ var netstatSums = &attach.Kind{
 
 // netstatSection is a protocol's heading; netstatSure are lines which nothing else prints.
 var (
-	netstatSection = regexp.MustCompile(`^(Ip|Icmp|IcmpMsg|Tcp|Udp|UdpLite|TcpExt|IpExt|Ip6|Icmp6|Udp6|UdpLite6|MPTcpExt|Sctp):$`)
-	netstatCount   = regexp.MustCompile(`^\s*(\d+) [a-zA-Z].*$|^\s*[A-Za-z0-9 ,./-]+: \d+$|^\s*[A-Z][A-Za-z0-9 ]* \d+( .*)?$|^\s*ICMP (input|output) histogram:$`)
-	netstatSure    = regexp.MustCompile(`active connection openings|segments retransmi|times the listen queue|SYNs to LISTEN|failed connection attempts|segments received|TCPLostRetransmit|TCPTimeouts|resets sent|^TcpExt|^#kernel`)
-	nstatLine      = regexp.MustCompile(`^(Ip|Tcp|Udp|Icmp|TcpExt|IpExt|Ip6|Udp6)\w+ +(\d+) +[\d.]+$`)
+	netstatSection = pattern.New(`^(Ip|Icmp|IcmpMsg|Tcp|Udp|UdpLite|TcpExt|IpExt|Ip6|Icmp6|Udp6|UdpLite6|MPTcpExt|Sctp):$`)
+	netstatCount   = pattern.New(`^\s*(\d+) [a-zA-Z].*$|^\s*[A-Za-z0-9 ,./-]+: \d+$|^\s*[A-Z][A-Za-z0-9 ]* \d+( .*)?$|^\s*ICMP (input|output) histogram:$`)
+	netstatSure    = pattern.New(`active connection openings|segments retransmi|times the listen queue|SYNs to LISTEN|failed connection attempts|segments received|TCPLostRetransmit|TCPTimeouts|resets sent|^TcpExt|^#kernel`)
+	nstatLine      = pattern.New(`^(Ip|Tcp|Udp|Icmp|TcpExt|IpExt|Ip6|Udp6)\w+ +(\d+) +[\d.]+$`)
 )
 
 func claimNetstat(lines []paste.Line) int {
@@ -44,8 +45,8 @@ func claimNetstat(lines []paste.Line) int {
 // netstatFigures are lines that matter, as netstat words them, and nstat's names.
 var netstatFigures = []struct{ match, say string }{
 	{`(\d+) times the listen queue of a socket overflowed|TcpExtListenOverflows +(\d+)`, "the listen queue overflowed"},
-	{`(\d+) SYNs to LISTEN sockets (?:dropped|ignored)|TcpExtListenDrops +(\d+)`, "SYNs were dropped"},
 	{`(\d+) segments? retransmit\w+|TcpRetransSegs +(\d+)`, "segments were sent again"},
+	{`(\d+) SYNs to LISTEN sockets (?:dropped|ignored)|TcpExtListenDrops +(\d+)`, "SYNs were dropped"},
 	{`TCPTimeouts: (\d+)|(\d+) other TCP timeouts|TcpExtTCPTimeouts +(\d+)`, "retransmission timeouts"},
 	{`(\d+) packet receive errors|UdpInErrors +(\d+)`, "UDP packets were lost on receipt"},
 	{`TCPReqQFullDrop: (\d+)|TcpExtTCPReqQFullDrop +(\d+)`, "requests for a connection were dropped"},
@@ -55,16 +56,19 @@ var netstatFigures = []struct{ match, say string }{
 	{`TCPBacklogDrop: (\d+)|TcpExtTCPBacklogDrop +(\d+)`, "segments were dropped while the socket was in use"},
 }
 
-var netstatMatches = func() (out []*regexp.Regexp) {
+// netstatAgain is the row of them that needs another one, how many segments were sent.
+const netstatAgain = 1
+
+var netstatMatches = func() (out []*pattern.Regexp) {
 	for _, f := range netstatFigures {
-		out = append(out, regexp.MustCompile(f.match))
+		out = append(out, pattern.New(f.match))
 	}
 	return out
 }()
 
-var netstatSent = regexp.MustCompile(`(\d+) segments sen[dt] out|TcpOutSegs +(\d+)`)
+var netstatSent = pattern.New(`(\d+) segments sen[dt] out|TcpOutSegs +(\d+)`)
 
-var netstatOpened = regexp.MustCompile(`(\d+) (?:active|passive) connections? openings|Tcp(?:Active|Passive)Opens +(\d+)`)
+var netstatOpened = pattern.New(`(\d+) (?:active|passive) connections? openings|Tcp(?:Active|Passive)Opens +(\d+)`)
 
 // firstNumber is the first group that matched.
 func firstNumber(m []string) (float64, bool) {
@@ -81,6 +85,7 @@ func readNetstat(p *attach.Part) attach.Reading {
 	v.Title = "netstat -s, sums since boot"
 	v.Boot, v.unsure = true, true
 	sent, again, opened := 0.0, 0.0, 0.0
+	said := make([]string, len(netstatFigures))
 	var none []string // what is counted, and did not happen
 	for _, l := range p.Lines {
 		if n, ok := firstNumber(netstatSent.FindStringSubmatch(l.Text)); ok {
@@ -95,11 +100,11 @@ func readNetstat(p *attach.Part) attach.Reading {
 				none = append(none, netstatFigures[i].say)
 			}
 			if ok && n > 0 {
-				if i == 2 {
+				if i == netstatAgain {
 					again = n
 					continue
 				}
-				v.figure("%s %s times since boot", netstatFigures[i].say, plain(n))
+				said[i] = fmt.Sprintf("%s %s times since boot", netstatFigures[i].say, plain(n))
 			}
 		}
 	}
@@ -108,9 +113,14 @@ func readNetstat(p *attach.Part) attach.Reading {
 		if opened > sent {
 			safe = ", which is not safe: there are fewer segments than connections, so a counter went over its 32 bits"
 		}
-		v.figure("%s of %s segments were sent again since boot (%s %%)%s", plain(again), plain(sent), plain(100*again/sent), safe)
+		said[netstatAgain] = fmt.Sprintf("%s of %s segments were sent again since boot (%s %%)%s", plain(again), plain(sent), plain(100*again/sent), safe)
 	} else if again > 0 {
-		v.figure("%s segments were sent again since boot", plain(again))
+		said[netstatAgain] = plain(again) + " segments were sent again since boot"
+	}
+	for _, s := range said { // the table's order: what a client waits for stands first
+		if s != "" {
+			v.Figures = append(v.Figures, s)
+		}
 	}
 	if len(v.Figures) == 0 && len(none) > 0 {
 		v.unsure = false

@@ -3,11 +3,11 @@ package systool
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // nmon is the file that nmon -f writes: a section's name, a sample's number and figures in a line.
@@ -19,8 +19,8 @@ var nmon = &attach.Kind{
 }
 
 var (
-	nmonLine = regexp.MustCompile(`^(AAA|BBB[A-Z]?|ZZZZ|UARG|[A-Z][A-Z0-9_]{1,20}),`)
-	nmonSure = regexp.MustCompile(`^(AAA,progname,|ZZZZ,T\d{4},\d\d:\d\d:\d\d,|(?:CPU_ALL|CPU\d{2,3}|PROC|MEM|VM),T\d{4},)`)
+	nmonLine = pattern.New(`^(AAA|BBB[A-Z]?|ZZZZ|UARG|[A-Z][A-Z0-9_]{1,20}),`)
+	nmonSure = pattern.New(`^(AAA,progname,|ZZZZ,T\d{4},\d\d:\d\d:\d\d,|(?:CPU_ALL|CPU\d{2,3}|PROC|MEM|VM),T\d{4},)`)
 )
 
 func claimNmon(lines []paste.Line) int {
@@ -63,7 +63,7 @@ func (s *nmonSection) median(names ...string) float64 {
 	return -1
 }
 
-var nmonSample = regexp.MustCompile(`^T\d{4,}$`)
+var nmonSample = pattern.New(`^T\d{4,}$`)
 
 func readNmon(p *attach.Part) attach.Reading {
 	v := &verdict{}
@@ -120,7 +120,7 @@ func readNmon(p *attach.Part) attach.Reading {
 }
 
 // pmstat is PCP's vmstat. Its CPUs have neither iowait nor steal.
-var pmstat = grid{name: "pmstat", heads: []string{"loadavg memory swap io system cpu", "1 min swpd free buff cache pi po bi bo in cs us sy id"}, notes: regexp.MustCompile(`^@ \w{3} \w{3} +\d+ `),
+var pmstat = grid{name: "pmstat", heads: []string{"loadavg memory swap io system cpu", "1 min swpd free buff cache pi po bi bo in cs us sy id"}, notes: pattern.New(`^@ \w{3} \w{3} +\d+ `),
 	row: func(f []string) bool {
 		if len(f) != 14 || !numeric(f[:1]) {
 			return false
@@ -209,7 +209,7 @@ var pmval = &attach.Kind{
 	},
 }
 
-var pmvalHead = regexp.MustCompile(`^(metric|archive|host|start|end|semantics|units|samples|interval): +(.*)$`)
+var pmvalHead = pattern.New(`^(metric|archive|host|start|end|semantics|units|samples|interval): +(.*)$`)
 
 // pmvalRow is a row of values, with a time before it where they are of an archive.
 func pmvalRow(f []string) bool {

@@ -11,7 +11,7 @@ import (
 
 var numastat = &attach.Kind{
 	Name:  "numastat",
-	Hints: []string{"node", "Node", "numa_", "Numa_", "Token ", "PID ", "nterleave_"},
+	Hints: []string{"node", "Node", "numa_", "Numa_", "Token ", "PID ", "nterleave_", "----------------  ---------------"},
 	Claim: claimNumastat,
 	Read:  readNumastat,
 }
@@ -64,6 +64,7 @@ func claimNumastat(lines []paste.Line) int {
 			headed = true
 			return ok || at > 0
 		case strings.Trim(text, "- ") == "":
+			headed = headed || at == 0 && tailOfProcess(lines, len(f))
 			return headed
 		case slices.Contains(numaRows, strings.ToLower(f[0])) && numeric(f[1:]) && (headed && len(f) > 1 || len(f) > 2):
 			headed = true // /proc/vmstat has these names with one figure, and no line of nodes
@@ -75,6 +76,17 @@ func claimNumastat(lines []paste.Line) int {
 		}
 		return headed && last == 0 && len(f) >= 2 && len(f) <= 64
 	})
+}
+
+// tailOfProcess knows the end of numastat -p, whose start was cut off: a rule of as many strokes as
+// its row of totals has cells.
+func tailOfProcess(lines []paste.Line, strokes int) bool {
+	next, ok := following(lines, 1)
+	if !ok || strokes < 3 {
+		return false
+	}
+	f := fields(next.Text)
+	return len(f) == strokes && f[0] == "Total" && numeric(f[1:])
 }
 
 func readNumastat(p *attach.Part) attach.Reading {
@@ -199,6 +211,9 @@ func numaProcess(v *verdict, rows map[string][]float64, nodes int, p *attach.Par
 	v.Title = "numastat -p"
 	v.Glance = true
 	total := rows["Total"]
+	if nodes == 0 && len(total) > 1 {
+		nodes = len(total) - 1 // the names were cut off; the sum stands behind
+	}
 	if len(total) == 0 || nodes == 0 {
 		v.unsure = true
 		v.means("the total is not in it")

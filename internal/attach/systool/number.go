@@ -47,7 +47,7 @@ func numeric(cells []string) bool {
 const binaryPrefixes = "kmgtpe"
 
 // size reads an amount of memory in bytes: 512, 6.5m, 3.7Gi, 1.2GiB, 15kB. A figure without a unit
-// is multiplied by unit. Docker's kB and MB are decimal, which is a difference below what matters.
+// is multiplied by unit.
 func size(s string, unit float64) (float64, bool) {
 	end := strings.LastIndexAny(s, "0123456789") + 1
 	f, ok := number(s[:end])
@@ -67,6 +67,16 @@ func size(s string, unit float64) (float64, bool) {
 		return 0, false
 	}
 	return f * math.Pow(1024, float64(power)), true
+}
+
+// humanSize is size for tools of containers, whose kB, MB and GB are decimal; KiB and MiB are not.
+func humanSize(s string) (float64, bool) {
+	f, ok := size(s, 1)
+	if n := len(s); ok && n > 2 && s[n-1] == 'B' && s[n-2] != 'i' {
+		power := strings.IndexByte(binaryPrefixes, strings.ToLower(s)[n-2]) + 1
+		f *= math.Pow(1000.0/1024, float64(power))
+	}
+	return f, ok
 }
 
 // plain writes a figure with at most two decimals, and none that mean nothing.

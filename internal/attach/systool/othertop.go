@@ -2,11 +2,11 @@ package systool
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 var busyboxTop = &attach.Kind{
@@ -17,9 +17,9 @@ var busyboxTop = &attach.Kind{
 }
 
 var (
-	busyboxMem = regexp.MustCompile(`^Mem: (\d+)K used, (\d+)K free, (\d+)K shrd, (\d+)K buff, (\d+)K cached`)
-	busyboxCPU = regexp.MustCompile(`^CPU\d*: +([\d.]+)% usr +([\d.]+)% sys +([\d.]+)% nic +([\d.]+)% idle +([\d.]+)% io +([\d.]+)% irq +([\d.]+)% sirq`)
-	busyboxRow = regexp.MustCompile(`^(\d+) +\d+ +\S+ +([RSDZTtXIW][WN<]*) +[<N]? *([\d.]+[mg]?) +(?:[\d.]+%|\d+\.\d) +(?:\d+ +)?([\d.]+%|\d+\.\d) +(.*)$`)
+	busyboxMem = pattern.New(`^Mem: (\d+)K used, (\d+)K free, (\d+)K shrd, (\d+)K buff, (\d+)K cached`)
+	busyboxCPU = pattern.New(`^CPU\d*: +([\d.]+)% usr +([\d.]+)% sys +([\d.]+)% nic +([\d.]+)% idle +([\d.]+)% io +([\d.]+)% irq +([\d.]+)% sirq`)
+	busyboxRow = pattern.New(`^(\d+) +\d+ +\S+ +([RSDZTtXIW][WN<]*) +[<N]? *([\d.]+[mg]?) +(?:[\d.]+%|\d+\.\d) +(?:\d+ +)?([\d.]+%|\d+\.\d) +(.*)$`)
 )
 
 func claimBusyboxTop(lines []paste.Line) int {
@@ -49,7 +49,7 @@ func readBusyboxTop(p *attach.Part) attach.Reading {
 		share float64
 	}
 	var threads []use // of the kernel
-	command, most := "", -1.0
+	command, most, blocked := "", -1.0, false
 	for _, l := range p.Lines {
 		text := strings.TrimSpace(l.Text)
 		if m := busyboxMem.FindStringSubmatch(text); m != nil {
@@ -71,6 +71,7 @@ func readBusyboxTop(p *attach.Part) attach.Reading {
 			all = append(all, s)
 		}
 		if m := busyboxRow.FindStringSubmatch(text); m != nil {
+			blocked = blocked || strings.HasPrefix(m[2], "D")
 			f, ok := number(strings.TrimSuffix(m[4], "%"))
 			if name := strings.Trim(firstWord(m[5]), "[]"); ok && strings.HasPrefix(m[5], "[") {
 				threads = append(threads, use{fmt.Sprintf("%s (pid %s)", name, m[1]), f})
@@ -99,6 +100,7 @@ func readBusyboxTop(p *attach.Part) attach.Reading {
 		v.figure("%s", command)
 	}
 	if known {
+		c.passed = len(all) < enoughSamples && !blocked && last.calm(c)
 		c.judge(v)
 	}
 	last.loaded(v, c, known)
@@ -138,7 +140,7 @@ var foreignTop = &attach.Kind{
 	Refused: "It is top of macOS or a BSD. whystall explains services on Linux: run top -b -n 3 there.",
 }
 
-var foreignLine = regexp.MustCompile(`^(Processes: \d+ total|last pid: +\d+;|Load Avg: |CPU usage: [\d.]+% user|SharedLibs: |MemRegions: |PhysMem: |VM: .*vsize|Networks: packets|Disks: \d+/|\d+ processes: |CPU: +[\d.]+% user|Mem: [\d.]+[KMG] Active|ARC: |Swap: |\d{4}/\d\d/\d\d \d\d:\d\d:\d\d$)`)
+var foreignLine = pattern.New(`^(Processes: \d+ total|last pid: +\d+;|Load Avg: |CPU usage: [\d.]+% user|SharedLibs: |MemRegions: |PhysMem: |VM: .*vsize|Networks: packets|Disks: \d+/|\d+ processes: |CPU: +[\d.]+% user|Mem: [\d.]+[KMG] Active|ARC: |Swap: |\d{4}/\d\d/\d\d \d\d:\d\d:\d\d$)`)
 
 func claimForeignTop(lines []paste.Line) int {
 	first := strings.TrimSpace(lines[0].Text)
@@ -174,8 +176,8 @@ var foreignSar = &attach.Kind{
 }
 
 var (
-	foreignBanner = regexp.MustCompile(`^(?:HP-UX|SunOS|AIX) \S+ \S+ `)
-	foreignRow    = regexp.MustCompile(`^(?:\d\d:\d\d:\d\d|Average|[Aa]verage:?)(?: +[\d.]+)+$`)
+	foreignBanner = pattern.New(`^(?:HP-UX|SunOS|AIX) \S+ \S+ `)
+	foreignRow    = pattern.New(`^(?:\d\d:\d\d:\d\d|Average|[Aa]verage:?)(?: +[\d.]+)+$`)
 )
 
 func claimForeignSar(lines []paste.Line) int {

@@ -7,19 +7,24 @@ import (
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
-	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/format/paste"
 )
 
 var pidstat = &attach.Kind{
-	Name:  "pidstat",
-	Rows:  true,
-	Hints: []string{"Linux ", "Command", " PID ", " TGID "},
-	Claim: claimPidstat,
-	Read:  readPidstat,
+	Name:     "pidstat",
+	Rows:     true,
+	Prompted: true,
+	Hints:    []string{"Linux ", "Command", " PID ", " TGID ", "pidstat "},
+	Claim:    claimPidstat,
+	Read:     readPidstat,
 }
 
-func claimPidstat(lines []paste.Line) int { return claimSysstat(pidstatTool, lines) }
+func claimPidstat(lines []paste.Line) int {
+	if lines[0].Command != "" {
+		return claimFiltered(lines)
+	}
+	return claimSysstat(pidstatTool, lines)
+}
 
 // task is a process or a thread as pidstat saw it: medians over the samples, in which a task that
 // a sample leaves out did nothing.
@@ -33,6 +38,8 @@ type task struct {
 	read, write                    float64 // kB a second
 	iodelay                        float64 // clock ticks a sample
 	readMean, writeMean, delayMean float64 // means: a burst in one sample of many has no median
+	rssFirst, rssLast              float64 // bytes; 0: not printed
+	minfltMost                     float64
 	samples                        int
 	lists                          map[string][]float64
 }
@@ -46,6 +53,7 @@ type pidstatRun struct {
 	samples  int
 	interval float64
 	host     string
+	cut      bool // the last sample is: its rows are left out
 	columns  map[string]bool
 	sums     map[string]*demand // by time
 }
@@ -65,6 +73,7 @@ func parsePidstat(p *attach.Part) (run pidstatRun) {
 	run.sums = map[string]*demand{}
 	index := map[string]*task{}
 	for _, t := range s.tables {
+		run.cut = t.leaveCut() || run.cut
 		n := t.times()
 		run.samples = max(run.samples, n)
 		if n == 0 {
@@ -103,6 +112,13 @@ func (run *pidstatRun) add(t *table, r row, index map[string]*task) {
 		run.tasks = append(run.tasks, one)
 	}
 	run.sum(t, r, thread)
+	if t.has("RSS") {
+		one.rssLast, _ = size(t.cell(r, "RSS"), 1024)
+		one.rssFirst = cmp.Or(one.rssFirst, one.rssLast)
+	}
+	if t.has("minflt/s") {
+		one.minfltMost = max(one.minfltMost, t.num(r, "minflt/s"))
+	}
 	for _, n := range pidstatFigures {
 		if t.has(n) {
 			one.lists[n] = append(one.lists[n], t.num(r, n))
@@ -141,6 +157,9 @@ func (one *task) settle(t *table, n int) {
 }
 
 func (one *task) String() string {
+	if one.tid > 0 && one.name == "" { // cut off
+		return fmt.Sprintf("thread %d", one.tid)
+	}
 	if one.tid > 0 {
 		return fmt.Sprintf("%s (tid %d)", one.name, one.tid)
 	}
@@ -175,12 +194,18 @@ func readPidstat(p *attach.Part) attach.Reading {
 	run := parsePidstat(p)
 	v := &verdict{}
 	v.Who = run.who()
+	if run.cpus > 0 {
+		v.fact(CPUs, float64(run.cpus))
+	}
 	v.Title = "pidstat, " + samples(run.samples)
 	if run.averages && run.samples == 0 {
 		v.Title = "pidstat, averages only"
 	}
 	if run.samples == 1 && run.interval == 0 && !run.averages && pidstatSinceBoot(p) {
 		return run.boot(v)
+	}
+	if run.cut {
+		v.Title += ", and one that is cut off"
 	}
 	if len(run.tasks) == 0 {
 		v.unsure = true
@@ -195,6 +220,11 @@ func readPidstat(p *attach.Part) attach.Reading {
 	run.switches(v)
 	if len(v.Figures) == 0 {
 		v.figure("%d tasks, nothing that moved", len(run.tasks))
+	}
+	if !run.columns["%CPU"] && !run.columns["kB_rd/s"] && !run.columns["majflt/s"] {
+		v.unsure = true
+		v.means("it counts switches: how long a task waited before each, for a CPU or for anything else, is not in it")
+		v.next("pidstat -u -w -t 1 10", "%wait: how long tasks wait for a CPU")
 	}
 	v.means("nothing here holds a task up for more than a few percent of its time")
 	v.not("it does not show waits for locks or for other servers")
@@ -215,6 +245,21 @@ func (run *pidstatRun) boot(v *verdict) attach.Reading {
 		if len(v.Figures) < 3 {
 			v.figure("%s: %s %% CPU since boot", one, plain(one.use))
 		}
+	}
+	for _, one := range run.top(func(t *task) float64 { return t.read + t.write }) {
+		if len(v.Figures) < 3 {
+			v.figure("%s: read %s/s and wrote %s/s on average since boot", one, kB(one.read), kB(one.write))
+		}
+	}
+	if run.columns["majflt/s"] {
+		for _, one := range run.top(func(t *task) float64 { return max(t.rssLast, t.majflt) }) {
+			if len(v.Figures) < 3 {
+				v.figure("%s: %s major faults/s on average since boot; %s resident now", one, plain(one.majflt), bytes(one.rssLast))
+			}
+		}
+	}
+	if len(v.Figures) == 0 {
+		v.figure("%s, which did next to nothing since boot", attach.Plural(len(run.tasks), "task"))
 	}
 	v.means("without an interval, pidstat prints averages since boot: they say nothing about now")
 	v.next("pidstat -u -w -r -d 1 10", "samples while it is slow")
@@ -322,217 +367,3 @@ func (run *pidstatRun) cpu(v *verdict) {
 		v.means("%s computes in the kernel %s %% of the time: what, is not in it", one, plain(one.sys))
 	}
 }
-
-// waits judges the wait for a CPU.
-func (run *pidstatRun) waits(v *verdict) {
-	waiters := programs(run.top(func(t *task) float64 { return t.wait }))
-	if len(waiters) == 0 {
-		v.figure("%%wait 0 for all tasks")
-		if run.threads { // otherwise it is of main threads only
-			v.against("cpu-contention", "%wait 0 for all threads")
-		}
-		return
-	}
-	for i, one := range waiters {
-		if i < 8 {
-			v.factOf(RunWaitShare, one.wait/100, one.String())
-		}
-	}
-	most := waiters[0]
-	low := waiters[len(waiters)-1]
-	proof := fmt.Sprintf("%s waits for a CPU %s %% of the time", most, plain(most.wait))
-	v.Figures = slices.Insert(v.Figures, 0, proof)
-	if len(waiters) > 1 {
-		v.Figures[0] += fmt.Sprintf("; %%wait of %d tasks: %s to %s %%", len(waiters), plain(low.wait), plain(most.wait))
-	}
-	if !run.threads {
-		v.not("without -t, %wait is the main thread's only: other threads may wait longer")
-	}
-	want, ran := run.demand()
-	cpus, known := run.seenCPUs()
-	switch {
-	case most.wait < waitSmall:
-		if run.threads {
-			v.against("cpu-contention", proof)
-		}
-		v.means("the wait for a CPU is %s %% at most: a small cost, and no reason for long stalls", plain(most.wait))
-	case known && ran < 0.6*float64(cpus):
-		v.unsure = true
-		if most.wait < waitMuch {
-			v.means("%s waits for a CPU %s %% of the time, though the tasks shown leave CPUs free", most, plain(most.wait))
-			break
-		}
-		v.candidate("cpu-throttled", most.wait/100, proof, fmt.Sprintf("yet the tasks shown use only %s of %d CPUs", plain(ran), cpus))
-		v.candidate("cpu-contention", most.wait/100, proof, "tasks may be bound to few CPUs")
-		v.next("cat /sys/fs/cgroup/CGROUP/cpu.stat", "nr_throttled: a wait for quota counts as %wait as well")
-		v.means("%s waits for a CPU %s %% of the time, though the tasks shown leave CPUs free", most, plain(most.wait))
-		v.next(fmt.Sprintf("taskset -pc %d", max(most.pid, most.tid)), "which CPUs it may use")
-	case known && ran >= 0.93*float64(cpus) && most.wait >= waitMuch:
-		run.contention(v, proof, want, ran, cpus)
-	default:
-		v.candidate("cpu-contention", most.wait/100, proof)
-		v.candidate("cpu-throttled", most.wait/100, proof)
-		v.next("cat /sys/fs/cgroup/CGROUP/cpu.stat", "nr_throttled: a wait for quota counts as %wait as well")
-		v.next("vmstat 1 10", "r against the number of CPUs")
-		v.means("%s waits for a CPU %s %% of the time: for its turn, or for its quota", most, plain(most.wait))
-	}
-}
-
-// contention: the tasks wait, and they fill the CPUs. Two columns agree.
-func (run *pidstatRun) contention(v *verdict, proof string, want, ran float64, cpus int) {
-	demand := fmt.Sprintf("%s tasks ran or wanted to on %d CPUs, which they filled to %s %%", plain(want), cpus, plain(100*ran/float64(cpus)))
-	share := (want - ran) / max(want, 1e-9)
-	sure := finding.Possible
-	if run.samples >= enoughSamples || run.averages {
-		sure = finding.Supported
-	}
-	v.Figures = slices.Insert(v.Figures, 1, demand)
-	v.fact(RunQueuePerCPU, want/float64(cpus))
-	v.found("cpu-contention", sure, share, proof, demand)
-	if want >= queueMuch*float64(cpus) {
-		v.candidate("runqueue-saturation", share, demand)
-	}
-	v.means("more tasks want to run than there are CPUs: %s on %d", plain(want), cpus)
-}
-
-func (run *pidstatRun) faults(v *verdict) {
-	if !run.columns["majflt/s"] {
-		return
-	}
-	top := run.top(func(t *task) float64 { return t.majflt })
-	if len(top) == 0 {
-		v.figure("no major faults (medians)")
-		return
-	}
-	one := top[0]
-	v.factOf(MajorFaultRate, one.majflt, one.String())
-	proof := fmt.Sprintf("%s: %s major faults/s", one, plain(one.majflt))
-	v.figure("%s", proof)
-	switch {
-	case one.majflt >= 100 && (run.samples >= enoughSamples || run.averages):
-		v.found("page-fault", finding.Possible, 0, proof)
-		v.means("%s reads pages from disk or swap %s times a second when it touches memory", one, plain(one.majflt))
-		v.next("vmstat 1 10", "si: whether it is swap that comes back, or files")
-	case one.majflt >= 10:
-		v.candidate("page-fault", 0, proof)
-		v.means("%s reads pages from disk or swap %s times a second; a program that starts does so as well", one, plain(one.majflt))
-		v.next("perf trace -F maj --no-syscalls", "how long each major fault takes, and of which file")
-	}
-}
-
-func (run *pidstatRun) disk(v *verdict) {
-	if !run.columns["kB_rd/s"] {
-		return
-	}
-	top := run.top(func(t *task) float64 { return t.read + t.write })
-	if len(top) == 0 {
-		run.bursts(v)
-		return
-	}
-	v.figure("%s: reads %s/s, writes %s/s", top[0], kB(top[0].read), kB(top[0].write))
-	run.journal(v)
-	waits := programs(run.top(func(t *task) float64 { return t.iodelay }))
-	if len(waits) == 0 {
-		if top[0].read+top[0].write >= 10<<10 {
-			v.unsure = true
-			v.means("%s reads and writes a lot: how long it waits for that is not in it", top[0])
-			v.next("iostat -x 1 10", "r_await and w_await: how long requests take")
-		}
-		if run.columns["iodelay"] {
-			v.not("an iodelay of 0 proves nothing where delay accounting is off, as by default since Linux 5.14")
-		}
-		return
-	}
-	one := waits[0]
-	seconds := run.interval
-	if seconds == 0 {
-		seconds = 1
-	}
-	share := one.iodelay / 100 / seconds // USER_HZ is 100 on all machines that matter
-	proof := fmt.Sprintf("%s waits for the disk %s %% of the time (iodelay %s ticks of 10 ms)", one, plain(100*min(1, share)), plain(one.iodelay))
-	v.figure("%s", proof)
-	switch {
-	case share >= 0.2 && !run.averages:
-		v.found("disk-wait", finding.Supported, share, proof, v.Figures[len(v.Figures)-2])
-		v.means("%s waits for the disk", one)
-	case share >= 0.05 || run.averages:
-		v.candidate("disk-wait", share, proof)
-		v.next("iostat -x 1 10", "whether the device is slow")
-	}
-}
-
-// bursts reads what no task did in half of the samples: tasks that come and go by turns. They are
-// taken together by their name, in means.
-func (run *pidstatRun) bursts(v *verdict) {
-	type sum struct{ read, write, delay float64 }
-	sums := map[string]sum{}
-	name, most := "", 0.0
-	for _, one := range run.tasks {
-		if one.kernel() {
-			continue
-		}
-		s := sums[one.name]
-		s = sum{s.read + one.readMean, s.write + one.writeMean, s.delay + one.delayMean}
-		sums[one.name] = s
-		if all := s.read + s.write + s.delay; all > most || all == most && one.name < name {
-			name, most = one.name, all
-		}
-	}
-	if most == 0 {
-		v.figure("no task reads from or writes to disk")
-		return
-	}
-	s := sums[name]
-	v.figure("%s, all of that name, by turns: reads %s/s, writes %s/s on average", name, kB(s.read), kB(s.write))
-	share := s.delay / 100 / max(1, run.interval)
-	if s.delay > 0 {
-		v.figure("they wait for the disk %s ms of each second, taken together (iodelay)", plain(1000*share))
-	}
-	if share >= 0.2 || s.read+s.write >= 10<<10 {
-		v.candidate("disk-wait", part(share), v.Figures[len(v.Figures)-1])
-		v.means("%s reads and writes in bursts, and waits for the disk then", name)
-		v.next("iostat -x 1 10", "r_await and w_await: how long requests take")
-	}
-}
-
-// journal: the journal's thread of a file system waits where others call fsync.
-func (run *pidstatRun) journal(v *verdict) {
-	for _, one := range run.top(func(t *task) float64 { return t.iodelay }) {
-		share := one.iodelay / 100 / max(1, run.interval)
-		if share < 0.5 || !strings.HasPrefix(one.name, "jbd2/") && !strings.HasPrefix(one.name, "xfsaild") {
-			continue
-		}
-		text := fmt.Sprintf("%s waits for the disk %s %% of the time", one, plain(100*min(1, share)))
-		v.figure("%s", text)
-		v.candidate("disk-wait", part(share), text)
-		v.means("%s, the journal's thread: whoever calls fsync waits for it", text)
-		v.next("strace -f -T -e trace=fsync,fdatasync -p PID", "whether the service calls fsync, and how long each takes")
-		return
-	}
-}
-
-func (run *pidstatRun) switches(v *verdict) {
-	if !run.columns["nvcswch/s"] {
-		return
-	}
-	forced := run.top(func(t *task) float64 { return t.nvcswch })
-	own := run.top(func(t *task) float64 { return t.cswch })
-	if len(forced) > 0 && forced[0].nvcswch >= 1 {
-		v.figure("%s: %s involuntary switches/s, %s voluntary", forced[0], plain(forced[0].nvcswch), plain(forced[0].cswch))
-	} else if len(own) > 0 {
-		v.figure("%s: %s voluntary switches/s", own[0], plain(own[0].cswch))
-	}
-	if len(forced) > 0 && forced[0].nvcswch >= 1000 && !run.columns["%wait"] {
-		v.candidate("cpu-contention", 0, fmt.Sprintf("%s is taken off its CPU %s times a second", forced[0], plain(forced[0].nvcswch)))
-		v.candidate("runqueue-saturation", 0, fmt.Sprintf("%s is taken off its CPU %s times a second", forced[0], plain(forced[0].nvcswch)))
-		v.next("pidstat -u -t 1 10", "%wait: how long it waits for its turn")
-		v.means("%s is taken off its CPU %s times a second", forced[0], plain(forced[0].nvcswch))
-	} else if len(forced) > 0 && forced[0].nvcswch >= 100 && !run.columns["%wait"] {
-		v.unsure = true
-		v.means("%s is taken off its CPU %s times a second: how long it waits each time is not in it", forced[0], plain(forced[0].nvcswch))
-		v.next("pidstat -u -t 1 10", "%wait: how long it waits for its turn")
-	}
-}
-
-// kB writes a figure in units of 1024 bytes.
-func kB(f float64) string { return finding.Bytes(bounded(f * 1024)) }

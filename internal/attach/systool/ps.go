@@ -3,18 +3,19 @@ package systool
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 var ps = &attach.Kind{
 	Name:  "ps",
-	Hints: []string{"PID", "LWP", "TID", "STAT", "WCHAN", " ? ", "pts/", "tty"},
+	Hints: []string{"PID", "LWP", "TID", "STAT", "WCHAN", " ? ", "pts/", "tty", "D ", "R ", " S ", " I "},
 	Claim: claimPs,
 	Read:  readPs,
 }
@@ -25,7 +26,7 @@ var psNames = func() map[string]bool {
 	names := map[string]bool{}
 	for _, n := range strings.Fields(`USER UID PID PPID LWP NLWP TID SPID PGID SID C STIME TTY TT TIME CMD COMMAND %CPU %MEM VSZ RSS STAT S START
 		STARTED ELAPSED PRI NI F ADDR SZ WCHAN CLS RTPRIO PSR TPGID RUSER EUSER GROUP CPU MAJFL MINFL TIME+ COMMAND POL CGROUP NAMESPACE LABEL THCNT
-		PENDING BLOCKED IGNORED CAUGHT EIP ESP STACKP CP SUPGRP NUMA PSS USS DRS TRS SIZE RSZ VSIZE SGID EGID RGID EUID RUID UNIT SLICE MACHINE OOM`) {
+		PENDING BLOCKED IGNORED CAUGHT EIP ESP STACKP CP SUPGRP NUMA PSS USS DRS TRS SIZE RSZ VSIZE SGID EGID RGID EUID RUID UNIT SLICE MACHINE OOM SERVICE #`) {
 		names[n] = true
 	}
 	return names
@@ -54,7 +55,7 @@ func psHeader(text string) ([]string, bool) {
 	return f, process && known >= 4 && known >= len(f)-1
 }
 
-var psState = regexp.MustCompile(`^[RSDZTtXIW][<NLsl+]*$`)
+var psState = pattern.New(`^[RSDZTtXIW][<NLsl+]*$`)
 
 func psRow(names, f []string) bool {
 	if len(f) < len(names) && !(len(f) == len(names)-1 && len(f) > 3) {
@@ -101,14 +102,10 @@ func claimPs(lines []paste.Line) int {
 			}
 			return false
 		}
-		if names == nil {
-			if at == 0 && auxRow(f) {
-				names = psAux
-				return true
-			}
-			return false
+		if names == nil && at == 0 {
+			names = psBare(lines)
 		}
-		return psRow(names, f)
+		return names != nil && psRow(names, f)
 	})
 }
 
@@ -119,14 +116,14 @@ type process struct {
 }
 
 func parsePs(p *attach.Part) (all []process, names []string) {
-	names = psAux
+	names = psBare(p.Lines)
 	for _, l := range p.Lines {
 		if n, ok := psHeader(l.Text); ok {
 			names = n
 			continue
 		}
 		f := fields(l.Text)
-		if len(f) == 0 || !psRow(names, f) || len(all) >= maxTasks {
+		if len(f) == 0 || names == nil || !psRow(names, f) || len(all) >= maxTasks {
 			continue
 		}
 		t := table{names: names}
@@ -157,14 +154,17 @@ var waitPlaces = []struct {
 }{
 	{[]string{"io_schedule", "balance_dirty_pages", "jbd2", "wait_on_page", "folio_wait", "blkdev", "wait_on_buffer", "xfs_log", "xlog", "ext4_sync", "blk_mq", "rq_qos_wait", "submit_bio", "do_get_write_access"}, "disk-wait"},
 	{[]string{"rwsem_down", "mmap_read_lock", "mmap_write_lock"}, "mmap-lock"},
-	{[]string{"do_try_to_free", "shrink_", "congestion_wait", "reclaim_throttle", "throttle_direct", "mem_cgroup_handle_over_high"}, "direct-reclaim"},
+	{[]string{"do_try_to_free", "shrink_", "reclaim_inodes", "congestion_wait", "reclaim_throttle", "throttle_direct", "mem_cgroup_handle_over_high"}, "direct-reclaim"},
 	{[]string{"__mutex_lock", "mutex_lock"}, "kernel-lock"},
 }
+
+// shortPlace is how many letters of a name ps prints where no width is given.
+const shortPlace = 6
 
 func placeCause(wchan string) string {
 	for _, p := range waitPlaces {
 		for _, s := range p.parts {
-			if strings.Contains(wchan, s) {
+			if strings.Contains(wchan, s) || len(wchan) == shortPlace && strings.HasPrefix(s, wchan) {
 				return p.cause
 			}
 		}
@@ -201,11 +201,19 @@ func readPs(p *attach.Part) attach.Reading {
 }
 
 func psStates(v *verdict, all []process, names []string) {
-	if !slices.Contains(names, "STAT") && !slices.Contains(names, "S") {
-		return
-	}
 	in := map[byte]int{}
 	places := map[string]int{}
+	if !slices.Contains(names, "STAT") && !slices.Contains(names, "S") {
+		for _, one := range all {
+			if one.wchan != "" && one.wchan != "-" && one.wchan != "0" {
+				places[one.wchan]++
+			}
+		}
+		for _, w := range placesBy(places)[:min(2, len(places))] {
+			v.figure("%d of %d sleep in %s at that moment", places[w], len(all), w)
+		}
+		return
+	}
 	for _, one := range all {
 		if one.state == "" {
 			continue
@@ -220,22 +228,31 @@ func psStates(v *verdict, all []process, names []string) {
 		v.figure("%d zombies", in['Z'])
 	}
 	most := ""
-	for w, n := range places {
-		if n > places[most] || n == places[most] && w < most {
-			most = w
+	if by := placesBy(places); len(by) > 0 {
+		most = by[0]
+		text := fmt.Sprintf("%d of those in D sleep in %s", places[most], most)
+		for _, w := range by[1:min(3, len(by))] {
+			text += fmt.Sprintf(", %d in %s", places[w], w)
 		}
-	}
-	if most != "" {
-		v.figure("%d of those in D sleep in %s", places[most], most)
+		v.figure("%s", text)
 	}
 	if in['D'] > 0 {
 		v.next("for i in 1 2 3 4 5; do ps -eLo state,wchan:32,comm | grep ^D; sleep 1; done", "whether the same threads stay in D, and where in the kernel")
 	}
+	proof := v.Figures[len(v.Figures)-1]
+	psReclaimer(v, all)
 	if cause := placeCause(most); cause != "" && places[most] >= 3 {
-		v.candidate(cause, 0, v.Figures[len(v.Figures)-1])
+		v.proves(cause, proof)
 		v.means("%d threads sleep in %s at that moment", places[most], most)
 	}
 	if in['D'] >= 3 {
 		v.means("%d threads are in D at that moment: whether they stay there is not in it", in['D'])
 	}
+}
+
+// placesBy lists kernel functions by how many sleep there, the most first.
+func placesBy(places map[string]int) []string {
+	return slices.SortedFunc(maps.Keys(places), func(a, b string) int {
+		return cmp.Or(cmp.Compare(places[b], places[a]), cmp.Compare(a, b))
+	})
 }

@@ -282,6 +282,9 @@ func (s *sysstatTables) sarPaging(v *verdict) {
 	}
 }
 
+// sarDiskNames are the columns of iostat for what sar -d says of a device.
+var sarDiskNames = []string{"r/s", "await", "aqu-sz", "%util", "rkB/s", "wkB/s"}
+
 func (s *sysstatTables) sarDisks(v *verdict) {
 	t := s.with("DEV", "await")
 	if t == nil {
@@ -297,14 +300,13 @@ func (s *sysstatTables) sarDisks(v *verdict) {
 			all = append(all, report{disks: map[string]disk{}})
 			last = r.time
 		}
-		d := map[string]string{"r/s": t.cell(r, "tps"), "await": t.cell(r, "await"), "aqu-sz": t.cell(r, "aqu-sz", "avgqu-sz"), "%util": t.cell(r, "%util"),
-			"rkB/s": t.cell(r, "rd_sec/s", "rkB/s"), "wkB/s": t.cell(r, "wr_sec/s", "wkB/s")}
-		one := disk{}
-		for k, c := range d {
-			one[k], _ = number(c)
+		one := diskRow{names: sarDiskNames}
+		for _, c := range []string{t.cell(r, "tps"), t.cell(r, "await"), t.cell(r, "aqu-sz", "avgqu-sz"), t.cell(r, "%util"), t.cell(r, "rd_sec/s", "rkB/s"), t.cell(r, "wr_sec/s", "wkB/s")} {
+			v, _ := number(c)
+			one.values = append(one.values, v)
 		}
 		if at := len(all) - 1; len(all[at].order) < maxDisks {
-			all[at].disks[r.cells[0]] = one
+			all[at].disks[r.cells[0]] = disk{one}
 			all[at].order = append(all[at].order, r.cells[0])
 		}
 	}

@@ -1,11 +1,11 @@
 package systool
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // setting knows what says on how many CPUs and with which limits something may run: context for
@@ -20,9 +20,9 @@ var setting = &attach.Kind{
 }
 
 var (
-	tasksetLine = regexp.MustCompile(`^pid (\d+)'s (?:current|new) affinity (?:list|mask): ([0-9a-f,-]+)$`)
-	chrtLine    = regexp.MustCompile(`^pid (\d+)'s (?:current|new) (?:scheduling (policy|priority)|runtime/deadline/period parameters): (.+)$`)
-	ulimitLine  = regexp.MustCompile(`^(core file size|data seg size|scheduling priority|file size|pending signals|max locked memory|max memory size|open files|pipe size|POSIX message queues|real-time priority|real-time non-blocking time|stack size|cpu time|max user processes|virtual memory|file locks)\s+\(.*\)\s+(\S+)$`)
+	tasksetLine = pattern.New(`^pid (\d+)'s (?:current|new) affinity (?:list|mask): ([0-9a-f,-]+)$`)
+	chrtLine    = pattern.New(`^pid (\d+)'s (?:current|new) (?:scheduling (policy|priority)|runtime/deadline/period parameters): (.+)$`)
+	ulimitLine  = pattern.New(`^(core file size|data seg size|scheduling priority|file size|pending signals|max locked memory|max memory size|open files|pipe size|POSIX message queues|real-time priority|real-time non-blocking time|stack size|cpu time|max user processes|virtual memory|file locks)\s+\(.*\)\s+(\S+)$`)
 )
 
 func settingLine(text string) bool {

@@ -2,12 +2,12 @@ package systool
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 var ss = &attach.Kind{
@@ -55,16 +55,18 @@ func ssHeader(text string) bool {
 }
 
 // ssInfo is the second line of a connection, by ss -i.
-var ssInfo = regexp.MustCompile(`\b(rto:\d|rtt:[\d.]+/|cwnd:\d|mss:\d+|skmem:\(|bytes_acked:|segs_out:|lastsnd:)`)
+var ssInfo = pattern.New(`\b(rto:\d|rtt:[\d.]+/|cwnd:\d|mss:\d+|skmem:\(|bytes_acked:|segs_out:|lastsnd:)`)
 
 // ssSums are the lines of ss -s.
-var ssSums = regexp.MustCompile(`^(Total: \d+|TCP: +\d+ \(estab|Transport +Total|(\*|RAW|UDP|TCP|INET|FRAG)\s+\d+\s+\S+\s+\S+)`)
+var ssSums = pattern.New(`^(Total: \d+|TCP: +\d+ \(estab|Transport +Total|(\*|RAW|UDP|TCP|INET|FRAG)\s+\d+\s+\S+\s+\S+)`)
+
+var ssOrphans = pattern.New(`\borphaned (\d+)`)
 
 // ssPart is one of the figures of a connection.
-var ssPart = regexp.MustCompile(`^(\w+:\S+|\w+\(\S*\)|bbr|cubic|reno|send|pacing_rate|delivery_rate|app_limited|ts|sack|ecn|ecnseen|fastopen|[\d.]+[KMG]?bps|timer:\S+|users:\S+)$`)
+var ssPart = pattern.New(`^(\w+:\S+|\w+\(\S*\)|bbr|cubic|reno|send|pacing_rate|delivery_rate|app_limited|ts|sack|ecn|ecnseen|fastopen|[\d.]+[KMG]?bps|timer:\S+|users:\S+)$`)
 
 // ssOne is one of those figures that may stand alone in a line.
-var ssOne = regexp.MustCompile(`^\d+[KMG]?bps\b|\b(data_segs_in|data_segs_out|segs_in|bytes_received|bytes_sent|minrtt|snd_wnd|rcv_wnd|rcv_space|rcv_ssthresh|notsent|delivered|busy|lastack|lastrcv|unacked|reordering|pmtu|bbr):[\d(]`)
+var ssOne = pattern.New(`^\d+[KMG]?bps\b|\b(data_segs_in|data_segs_out|segs_in|bytes_received|bytes_sent|minrtt|snd_wnd|rcv_wnd|rcv_space|rcv_ssthresh|notsent|delivered|busy|lastack|lastrcv|unacked|reordering|pmtu|bbr):[\d(]`)
 
 // ssMore reports whether a line goes on with the figures of a connection.
 func ssMore(f []string) bool {
@@ -140,10 +142,10 @@ type sockets struct {
 }
 
 var (
-	ssRTT     = regexp.MustCompile(`\brtt:([\d.]+)/`)
-	ssRetrans = regexp.MustCompile(`\bretrans:(\d+)/(\d+)`)
-	ssLeast   = regexp.MustCompile(`\bminrtt:([\d.]+)`)
-	ssLimited = regexp.MustCompile(`\brwnd_limited:\d+ms\(([\d.]+)%\)`)
+	ssRTT     = pattern.New(`\brtt:([\d.]+)/`)
+	ssRetrans = pattern.New(`\bretrans:(\d+)/(\d+)`)
+	ssLeast   = pattern.New(`\bminrtt:([\d.]+)`)
+	ssLimited = pattern.New(`\brwnd_limited:\d+ms\(([\d.]+)%\)`)
 )
 
 func parseSS(p *attach.Part, v *verdict) (s sockets) {
@@ -227,6 +229,10 @@ func readSS(p *attach.Part) attach.Reading {
 	if s.sums != "" {
 		v.Title = "ss -s, sums of sockets"
 		v.figure("%s", s.sums)
+		if m := ssOrphans.FindStringSubmatch(s.sums); m != nil {
+			n, _ := whole(m[1])
+			v.fact(Orphans, float64(n))
+		}
 	}
 	if s.total > 0 {
 		v.figure("%s: %s", attach.Plural(s.total, "socket"), stateCounts(s.states))

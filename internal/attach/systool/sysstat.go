@@ -1,17 +1,17 @@
 package systool
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // sysstatBanner is the first line of all tools of sysstat. Old versions lack what follows the date.
-var sysstatBanner = regexp.MustCompile(`^Linux (\S+) \(([^)]*)\)\s+\S.*?(?:\s+_\S+_)?(?:\s+\((\d+) CPU\))?$`)
+var sysstatBanner = pattern.New(`^Linux (\S+) \(([^)]*)\)\s+\S.*?(?:\s+_\S+_)?(?:\s+\((\d+) CPU\))?$`)
 
 // banner takes the first line of sysstat's tools apart; nil: it is none.
 func banner(text string) []string {
@@ -103,6 +103,30 @@ const (
 
 // sysstatNames is which tool prints these names above its rows.
 func sysstatNames(names []string) sysstatTool {
+	if tool := sysstatSure(names); tool != noTool || len(names) < 2 {
+		return tool
+	}
+	has := func(n string) bool { return slices.Contains(names, n) }
+	rates := 0
+	for _, n := range names {
+		if _, ok := number(n); ok {
+			return noTool
+		}
+		if strings.HasSuffix(n, "/s") || strings.HasPrefix(n, "%") {
+			rates++
+		}
+	}
+	if rates >= 3 && (has("PID") || has("TID") || has("TGID")) {
+		return pidstatTool // the last name, Command, may stand in the next line
+	}
+	if rates >= 3 { // one of sar's many other tables
+		return sarTool
+	}
+	return noTool
+}
+
+// sysstatSure is the same, by names that no other tool has.
+func sysstatSure(names []string) sysstatTool {
 	has := func(n string) bool { return slices.Contains(names, n) }
 	switch {
 	case len(names) < 2 || numeric(names[:1]) && numeric(names[1:2]):
@@ -122,23 +146,11 @@ func sysstatNames(names []string) sysstatTool {
 	case names[0] == "INTR" && names[1] == "all":
 		return sarTool
 	}
-	rates := 0
-	for _, n := range names {
-		if _, ok := number(n); ok {
-			return noTool
-		}
-		if strings.HasSuffix(n, "/s") || strings.HasPrefix(n, "%") {
-			rates++
-		}
-	}
-	if rates >= 3 && (has("PID") || has("TID") || has("TGID")) {
-		return pidstatTool // the last name, Command, may stand in the next line
-	}
-	if rates >= 3 { // one of sar's many other tables
-		return sarTool
-	}
 	return noTool
 }
+
+// sysstatTimeless knows a line of names whose time was lost, as where columns were cut out.
+func sysstatTimeless(f []string) bool { return sysstatSure(f) != noTool }
 
 // sarTables are the first column and another one, of what sar alone prints.
 var sarTables = [][]string{
@@ -166,7 +178,7 @@ func sysstatWhole(names []string, text string) bool {
 	}
 	_, _, rest, ok := sysstatTime(fields(text))
 	if !ok {
-		return false
+		return sysstatTimeless(fields(text))
 	}
 	if sysstatNames(rest) != noTool {
 		return true
@@ -189,6 +201,10 @@ func claimSysstat(kind sysstatTool, lines []paste.Line) int {
 			return sysstatAhead(lines[at+1:]) == kind
 		}
 		_, _, rest, ok := sysstatTime(fields(text))
+		if f := fields(text); !ok && sysstatSure(f) == kind && aside(lines[at+1:], f) {
+			names = f
+			return true
+		}
 		if !ok {
 			return names != nil && (strings.Contains(text, "LINUX RESTART") || aside(lines[at+1:], names))
 		}
@@ -224,8 +240,8 @@ func sysstatAhead(lines []paste.Line) sysstatTool {
 	return noTool
 }
 
-// aside reports whether a row of these names follows at once: so the line above it is somebody's
-// note between the rows.
+// aside reports whether a row of these names follows at once: so the line above it is these names,
+// or somebody's note between the rows.
 func aside(lines []paste.Line, names []string) bool {
 	if len(lines) == 0 || lines[0].Command != "" {
 		return false
@@ -287,6 +303,9 @@ func parseSysstat(p *attach.Part) (s sysstatTables) {
 	var now *table
 	var names []string
 	since := ""
+	if names = filteredNames(p.Command, p.Lines[0].Text); names != nil {
+		now = s.of(names)
+	}
 	for _, text := range logical(p.Lines, broken{func(text string) bool { return sysstatWhole(names, text) }, sysstatStarts}) {
 		f := fields(text)
 		if m := banner(text); m != nil {
@@ -298,6 +317,8 @@ func parseSysstat(p *attach.Part) (s sysstatTables) {
 		}
 		at, average, rest, ok := sysstatTime(f)
 		switch {
+		case !ok && sysstatTimeless(f):
+			now, names, since = s.of(f), f, ""
 		case !ok, sysstatNote(rest):
 		case sysstatNames(rest) != noTool:
 			now, names, since = s.of(rest), rest, at

@@ -1,12 +1,12 @@
 package systool
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 var top = &attach.Kind{
@@ -18,18 +18,18 @@ var top = &attach.Kind{
 }
 
 var (
-	topFirst = regexp.MustCompile(`^top - \d+[:h]\d+`)
-	topTasks = regexp.MustCompile(`^(?:Tasks|Threads|Processes|Aufgaben|Tâches|Tareas)\s?:\s*(\d+)\s+(?:total|gesamt)`)
-	topCPU   = regexp.MustCompile(`^%?Cpu(?:\(s\)|\d+)? *:|^%CPU(?:\(s\)|\d+)? *:`)
-	topMem   = regexp.MustCompile(`^(?:[KMGTPE]iB )?(?:Mem|Swap|Spch|Échan)\s?:\s*[\d.,]+`)
-	topLoad  = regexp.MustCompile(`load average: *([\d.,]+), +([\d.,]+), +([\d.,]+)`)
-	topTight = regexp.MustCompile(`load average: *(\d+\.\d+), ?(\d+\.\d+), ?(\d+\.\d+)`)
+	topFirst = pattern.New(`^top - \d+[:h]\d+`)
+	topTasks = pattern.New(`^(?:Tasks|Threads|Processes|Aufgaben|Tâches|Tareas)\s?:\s*(\d+)\s+(?:total|gesamt)`)
+	topCPU   = pattern.New(`^%?Cpu(?:\(s\)|\d+)? *:|^%CPU(?:\(s\)|\d+)? *:`)
+	topMem   = pattern.New(`^(?:[KMGTPE]iB )?(?:Mem|Swap|Spch|Échan)\s?:\s*[\d.,]+`)
+	topLoad  = pattern.New(`load average: *([\d.,]+), +([\d.,]+), +([\d.,]+)`)
+	topTight = pattern.New(`load average: *(\d+\.\d+), ?(\d+\.\d+), ?(\d+\.\d+)`)
 	// topShare is one share of a line of CPUs: "5.9 us", "0.7%us", "2,1 us".
-	topShare = regexp.MustCompile(`(\d[\d.]*(?:,\d+)?)\s*%?\s*(us|sy|ni|id|wa|hi|si|st|gu)\b`)
+	topShare = pattern.New(`(\d[\d.]*(?:,\d+)?)\s*%?\s*(us|sy|ni|id|wa|hi|si|st|gu)\b`)
 	// topGraph is the line of CPUs as a bar: user and system before it, both together within.
-	topGraph = regexp.MustCompile(`: *([\d.,]+)/([\d.,]+) +(\d+)\[`)
+	topGraph = pattern.New(`: *([\d.,]+)/([\d.,]+) +(\d+)\[`)
 	// topAmount is one amount of a line of memory. A + stands where figures were cut off.
-	topAmount = regexp.MustCompile(`([\d.,]+)([kKmMgGtT]?)(\+?) *(total|free|used|buff/cache|buffers|cached Mem|cached|avail)`)
+	topAmount = pattern.New(`([\d.,]+)([kKmMgGtT]?)(\+?) *(total|free|used|buff/cache|buffers|cached Mem|cached|avail)`)
 )
 
 // topNames are columns of which a line of names has at least three: with them in it, a table of
@@ -156,7 +156,8 @@ func wrappedTop(text string) bool {
 // screen is what one refresh of top shows.
 type screen struct {
 	load    []float64
-	total   int // tasks
+	total   int  // tasks
+	threads bool // its rows are threads, whose memory is their process'
 	running int
 	zombies int
 	cpu     []cpuUse // one, or one for each CPU
@@ -183,6 +184,7 @@ func parseTop(p *attach.Part) (all []screen) {
 			s.load = loads(text)
 		case topTasks.MatchString(text):
 			s.total, _ = whole(topTasks.FindStringSubmatch(text)[1])
+			s.threads = strings.HasPrefix(text, "Threads")
 			if m := topRunning.FindStringSubmatch(text); m != nil {
 				s.running, _ = whole(m[1])
 			}
@@ -207,8 +209,8 @@ func parseTop(p *attach.Part) (all []screen) {
 }
 
 var (
-	topRunning = regexp.MustCompile(`,\s*(\d+) (?:running|laufend)`)
-	topZombies = regexp.MustCompile(`,\s*(\d+) zombie`)
+	topRunning = pattern.New(`,\s*(\d+) (?:running|laufend)`)
+	topZombies = pattern.New(`,\s*(\d+) zombie`)
 )
 
 // loads are the load averages of 1, 5 and 15 minutes.
@@ -231,10 +233,10 @@ func loads(text string) (out []float64) {
 }
 
 // loadColon also knows macOS' "load averages: 1.1 1.2 1.3" and busybox' lines.
-var loadColon = regexp.MustCompile(`(?i)load averages?: *([\d.,]+),? +([\d.,]+),? +([\d.,]+)`)
+var loadColon = pattern.New(`(?i)load averages?: *([\d.,]+),? +([\d.,]+),? +([\d.,]+)`)
 
 // topOneCPU names a CPU in a line of one or two.
-var topOneCPU = regexp.MustCompile(`%?Cpu(\d+) *:`)
+var topOneCPU = pattern.New(`%?Cpu(\d+) *:`)
 
 // shares reads a line of CPUs; newer versions print two CPUs on a line.
 func (s *screen) shares(text string) {
@@ -304,7 +306,7 @@ func (s *screen) memory(text string) {
 		case m[4] == "cached" || m[4] == "cached Mem" || m[4] == "buff/cache" || m[4] == "buffers":
 			s.mem.cache += f
 		case swap && m[4] == "total":
-			s.mem.swap = f
+			s.mem.swap, s.mem.hasSwap = f, true
 		case swap && m[4] == "used":
 			s.mem.swapUsed = f
 		case swap:

@@ -3,6 +3,7 @@ package systool
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -35,20 +36,30 @@ func readTop(p *attach.Part) attach.Reading {
 	if known {
 		v.figure("CPUs: %s", c)
 	}
+	last.processes(v, known && c.id+c.wa < 50)
 	if last.mem.total > 0 {
-		v.figure("memory: %s of %s available", last.mem.show(last.mem.available), last.mem.show(last.mem.total))
+		at := len(v.Figures)
+		if last.mem.available < memoryLow*last.mem.total {
+			at = min(2, at)
+		}
+		v.Figures = slices.Insert(v.Figures, at, fmt.Sprintf("memory: %s of %s available", last.mem.show(last.mem.available), last.mem.show(last.mem.total)))
 		v.fact(MemoryAvailable, part(last.mem.available/last.mem.total))
 	}
-	last.processes(v, known && c.id+c.wa < 50)
+	last.reclaiming(v)
 	if known {
 		last.unseen(v, c)
 	}
 	last.oneCPU(v)
 	last.states(v, &c)
+	if known && c.hi >= softMuch && last.load != nil && last.load[0] < 0.5 {
+		v.Means = fmt.Sprintf("hard interrupts take %s %% of the CPU time, or are booked for it, and a load average of %s says that hardly a thread wants a CPU meanwhile", plain(c.hi), fixed(last.load[0]))
+	}
 	if known {
+		c.passed = v.Glance && last.calm(c)
 		c.judge(v)
 	}
 	last.loaded(v, c, known)
+	last.crowded(v, c, known)
 	last.scarce(v)
 	if v.Glance {
 		v.not("one screen is a glance: states R and D change a thousand times a second, and the line of CPUs covers an instant or all time since boot")
@@ -107,6 +118,50 @@ func (t *table) programs() (name string, use float64, count int) {
 		}
 	}
 	return name, use, counts[name]
+}
+
+// mostOfIt is the share of the CPU time of all processes from which one has nearly all of it.
+const mostOfIt = 0.8
+
+// reclaiming notes that the kernel frees memory while little is left: what waits for a disk then
+// waits for pages that were given up.
+func (s *screen) reclaiming(v *verdict) {
+	t := table{names: s.names, rows: s.rows}
+	if s.mem.total <= 0 || s.mem.available >= memoryLow*s.mem.total {
+		return
+	}
+	at := t.column("COMMAND", "BEFEHL", "Command")
+	for _, r := range t.rows {
+		if at < 0 || at >= len(r.cells) || !strings.HasPrefix(strings.TrimPrefix(r.cells[at], "["), "kswapd") || t.num(r, "%CPU") < 20 {
+			continue
+		}
+		v.scarce = true
+		swap := ""
+		if s.mem.swap == 0 {
+			swap = ", there is no swap"
+		}
+		v.Means = fmt.Sprintf("memory is short: %s %% is available%s, and %s frees what it can; pages that are given up so are read from the disk again when they are touched",
+			plain(100*s.mem.available/s.mem.total), swap, r.cells[at])
+		return
+	}
+}
+
+// crowded: so many threads run or want to that there are not as many CPUs. CPUs that are all busy
+// count as much in the load average, which bounds their number.
+func (s *screen) crowded(v *verdict, c cpuUse, known bool) {
+	if !known || s.load == nil || c.cpus > 0 || c.id > idleNone || c.wa > idleNone || v.has() {
+		return
+	}
+	busy := (100 - c.id - c.wa) / 100
+	most := math.Floor(slices.Max(s.load) / busy)
+	if most < 1 || float64(s.running-1) < queueMatters*most { // one of them is top itself
+		return
+	}
+	proof := fmt.Sprintf("%d threads run or want to, and by the load average the busy CPUs are %s at most", s.running, plain(most))
+	v.candidate("cpu-contention", 0, proof)
+	v.candidate("runqueue-saturation", 0, proof)
+	v.Figures[0] += fmt.Sprintf("; %d running at that moment", s.running)
+	v.next("nproc", "the load average is to be held against the number of CPUs")
 }
 
 // fewTasks is fewer than any machine has: a list of so many is a choice of somebody's.
@@ -186,17 +241,44 @@ func (s *screen) processes(v *verdict, loaded bool) {
 		text := fmt.Sprintf("%d processes %s: %s %% CPU", n, program, plain(all))
 		v.Figures = slices.Insert(v.Figures, min(2, len(v.Figures)), text)
 	} else if use := t.num(busy, "%CPU"); use >= 1 {
-		v.figure("%s: %s %% CPU, %s resident", name(busy), plain(use), bytes(t.resident(busy)))
+		holds := ""
+		if size := t.resident(busy); size > 0 && !s.threads {
+			holds = fmt.Sprintf(", %s resident", bytes(size))
+		}
+		text := fmt.Sprintf("%s: %s %% CPU%s", name(busy), plain(use), holds)
+		if n, sum := t.busy(); s.threads && n > 1 {
+			text = fmt.Sprintf("%d threads use a fifth of a CPU or more, %s %% together, the most %s with %s %%", n, plain(sum), name(busy), plain(use))
+			v.Figures = slices.Insert(v.Figures, min(2, len(v.Figures)), text)
+		} else {
+			v.figure("%s", text)
+		}
 		v.factOf(ProcessCPU, use/100, name(busy))
+		if used := s.used(); loaded && use >= 100 && use >= mostOfIt*used && len(t.rows) > 2 {
+			v.means("the CPUs are nearly all busy in this one screen, and %.0f %% of what processes use is %s", 100*use/used, name(busy))
+			v.pid, _ = whole(t.cell(busy, "PID"))
+		}
 	}
 	for _, r := range t.rows {
 		v.kernelThread(name(r), t.num(r, "%CPU"), "a CPU")
 	}
+	s.reclaimed(v)
 	large := slices.MaxFunc(t.rows, func(a, b row) int { return cmp.Compare(t.resident(a), t.resident(b)) })
-	if share := t.num(large, "%MEM"); share >= 25 {
+	if share := t.num(large, "%MEM"); share >= 25 && s.threads {
+		v.figure("the process of %s holds %s, %s %% of the memory", name(large), bytes(t.resident(large)), plain(share))
+	} else if share >= 25 {
 		text := fmt.Sprintf("%s holds %s, %s %% of the memory", name(large), bytes(t.resident(large)), plain(share))
 		v.Figures = slices.Insert(v.Figures, min(2, len(v.Figures)), text)
 	}
+}
+
+// busy counts rows that use a fifth of a CPU or more, and sums their use.
+func (t *table) busy() (n int, use float64) {
+	for _, r := range t.rows {
+		if one := t.num(r, "%CPU"); one >= 20 {
+			n, use = n+1, use+one
+		}
+	}
+	return n, use
 }
 
 func (t *table) resident(r row) float64 {
@@ -207,13 +289,18 @@ func (t *table) resident(r row) float64 {
 // kernelThread: some threads of the kernel that use much CPU time do so for one reason. The use is
 // in percent, of one CPU or of the time of all.
 func (v *verdict) kernelThread(name string, use float64, of string) {
+	name = strings.NewReplacer("[", "", "]", "").Replace(name) // of kernel threads, with command lines
 	if use < 20 || !strings.HasPrefix(name, "k") {
 		return
 	}
 	proof := fmt.Sprintf("%s uses %s %% of %s", name, plain(use), of)
 	switch {
+	case strings.HasPrefix(name, "khugepaged"):
+		v.proves("direct-reclaim", proof)
+		v.means("%s: it looks for memory in one piece, for huge pages; whether the service's threads do so as well is not in it", proof)
+		v.next("grep . /sys/kernel/mm/transparent_hugepage/{enabled,defrag}; grep -E 'compact|thp_fault' /proc/vmstat; sleep 10; grep -E 'compact|thp_fault' /proc/vmstat", "compact_stall: whether threads move memory themselves to get huge pages")
 	case strings.HasPrefix(name, "kswapd"), strings.HasPrefix(name, "kcompactd"):
-		v.candidate("direct-reclaim", 0, proof)
+		v.proves("direct-reclaim", proof)
 		v.means("%s: memory is being freed or moved; whether the service's threads have to help is not in it", proof)
 		v.next("sar -B 1 10", "pgscand/s: whether threads free memory themselves")
 	case strings.HasPrefix(name, "ksoftirqd"):
@@ -221,6 +308,26 @@ func (v *verdict) kernelThread(name string, use float64, of string) {
 		v.means("%s: there are more interrupts than are served at once", proof)
 		v.next("cat /proc/softirqs; sleep 10; cat /proc/softirqs", "which soft interrupts they are")
 	}
+}
+
+// reclaimed adds to the proof of reclaim how much memory is left: little, or enough for all but one
+// node, one group or huge pages.
+func (s *screen) reclaimed(v *verdict) {
+	if s.mem.total <= 0 || !v.accuses("direct-reclaim") {
+		return
+	}
+	share := s.mem.available / s.mem.total
+	if share < memoryShort { // scarce says it
+		return
+	}
+	text := fmt.Sprintf("%s of %s are available", bytes(s.mem.available), bytes(s.mem.total))
+	switch {
+	case share < 0.15 && s.mem.hasSwap && s.mem.swap == 0:
+		text += ", and there is no swap: only pages of files can be given up, programs' own among them"
+	case share >= 0.3:
+		text += ": memory as a whole is not short, so it is a node's, a group's, or in too small pieces"
+	}
+	v.proves("direct-reclaim", text)
 }
 
 // used is the CPU time of all processes shown, in percent of one CPU.
@@ -254,16 +361,36 @@ func (s *screen) states(v *verdict, c *cpuUse) {
 		return
 	}
 	blocked := 0
+	var names []string
+	t := table{names: s.names}
 	for _, r := range s.rows {
 		if at < len(r.cells) && r.cells[at] == "D" {
 			blocked++
+			if name := t.cell(r, "COMMAND", "BEFEHL", "Command"); name != "" && len(names) < 3 && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
 		}
 	}
 	if blocked > 0 {
 		s.beside(v, fmt.Sprintf("%d in state D at that moment", blocked))
+		if len(names) > 0 {
+			v.Figures[0] += ": " + strings.Join(names, ", ")
+		}
 		v.unsure = true
 		v.next("for i in 1 2 3 4 5; do ps -eLo state,wchan:32,comm | grep ^D; sleep 1; done", "whether the same threads stay in D, and where in the kernel")
 	}
+}
+
+// calm reports whether iowait lasted for seconds only, by the load average of the last minute.
+// Iowait needs threads in D, which it counts: a wait of 6 s leaves a tenth of the share in it.
+func (s *screen) calm(c cpuUse) bool {
+	at := slices.IndexFunc(s.names, func(name string) bool { return name == "S" || name == "STAT" })
+	for _, r := range s.rows {
+		if at >= 0 && at < len(r.cells) && strings.HasPrefix(r.cells[at], "D") {
+			return false
+		}
+	}
+	return s.load != nil && s.load[0] < c.wa/1000
 }
 
 // loaded judges the load average, which counts runnable threads and those in D over minutes.

@@ -2,11 +2,11 @@ package systool
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 var uptime = &attach.Kind{
@@ -16,7 +16,7 @@ var uptime = &attach.Kind{
 	Read:  readUptime,
 }
 
-var uptimeLine = regexp.MustCompile(`(?:^|\s)up\s.*load averages?: *[\d.,]+|^\S*,? *load averages?: *[\d.,]+`)
+var uptimeLine = pattern.New(`(?:^|\s)up\s.*load averages?: *[\d.,]+|^\S*,? *load averages?: *[\d.,]+`)
 
 // claimUptime takes the line of uptime, several of them, and the table of w below it.
 func claimUptime(lines []paste.Line) int {

@@ -2,6 +2,7 @@ package systool
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/finding"
@@ -12,7 +13,11 @@ type verdict struct {
 	attach.Reading
 	asked    map[string]bool
 	swapsOut bool // the disk's writes are mostly swap, so that it is busy shows no slow disk
+	pid      int  // of the process that uses nearly all of the CPU time; 0: none does
+	scarce   bool // memory is short and the kernel frees it, so that iowait is pages read in again
 	unsure   bool // no sign, and yet not healthy: too little, or busy by a reason that is not in it
+	evicted  bool // the kubelet ended the pod
+	nodeLow  bool // for the sake of its node
 	torn     bool // rows of it contradict one another
 }
 
@@ -57,6 +62,22 @@ func (v *verdict) found(cause string, sure finding.Confidence, share float64, pr
 
 func (v *verdict) candidate(cause string, share float64, proof ...string) {
 	v.sign(attach.Candidate, cause, share, proof)
+}
+
+// proves is a candidate, or one more line of proof for it.
+func (v *verdict) proves(cause, proof string) {
+	for i := range v.Signs {
+		if s := &v.Signs[i]; s.Cause == cause && s.Grade != attach.Against {
+			s.Proof = append(s.Proof, proof)
+			return
+		}
+	}
+	v.candidate(cause, 0, proof)
+}
+
+// accuses reports whether there is a sign of this cause, and not against it.
+func (v *verdict) accuses(cause string) bool {
+	return slices.ContainsFunc(v.Signs, func(s attach.Sign) bool { return s.Cause == cause && s.Grade != attach.Against })
 }
 
 func (v *verdict) risk(cause string, proof ...string) { v.sign(attach.Risk, cause, 0, proof) }

@@ -194,6 +194,9 @@ func readVmstat(p *attach.Part) attach.Reading {
 			t.rows = run.boot
 			v.figure("since boot: %s", t.cpuUse())
 			v.figure("r %s, b %s at that moment", t.cell(run.boot[0], "r"), t.cell(run.boot[0], "b"))
+			if in, out := t.num(run.boot[0], "si"), t.num(run.boot[0], "so"); in+out > 0 {
+				v.figure("swap since boot: %s/s in, %s/s out, in units of vmstat, KiB by default", plain(in), plain(out))
+			}
 		} else {
 			v.Title = "vmstat, names without figures"
 			v.means("what stands below the names is cut off")

@@ -2,11 +2,11 @@ package systool
 
 import (
 	"iter"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // mostBroken is how many pieces a line may be in.
@@ -69,7 +69,7 @@ func piece(l paste.Line) bool {
 // lastNames are names of last columns which do not look like one.
 var lastNames = []string{"Command", "COMMAND", "Device", "blocked", "id", "wa", "st", "gu", "Mem", "buff/cache", "ops/s"}
 
-var countOfCPUs = regexp.MustCompile(`^\(\d+ CPU\)$`)
+var countOfCPUs = pattern.New(`^\(\d+ CPU\)$`)
 
 // goesOn reports whether names go on with names, or figures with figures.
 func goesOn(text, next string) bool {

@@ -3,11 +3,11 @@ package systool
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // zpool is zpool iostat of ZFS: rates by pool and device, and with -l how long requests take. Its
@@ -20,10 +20,10 @@ var zpool = &attach.Kind{
 }
 
 var (
-	zpoolTop   = regexp.MustCompile(`^\s*capacity\s+operations\s+bandwidth`)
-	zpoolNames = regexp.MustCompile(`^pool\s+alloc\s+free\s+read\s+write\s+read\s+write`)
-	zpoolRule  = regexp.MustCompile(`^-{3,}(?:\s+-+)+$`)
-	zpoolCell  = regexp.MustCompile(`^(?:-|\d+(?:\.\d+)?(?:[KMGTPE]|[num]?s)?)$`)
+	zpoolTop   = pattern.New(`^\s*capacity\s+operations\s+bandwidth`)
+	zpoolNames = pattern.New(`^pool\s+alloc\s+free\s+read\s+write\s+read\s+write`)
+	zpoolRule  = pattern.New(`^-{3,}(?:\s+-+)+$`)
+	zpoolCell  = pattern.New(`^(?:-|\d+(?:\.\d+)?(?:[KMGTPE]|[num]?s)?)$`)
 )
 
 // zpoolCells is how many figures a row has at least.

@@ -118,8 +118,9 @@ func quoted(lines []Line) (n int, quote bool) {
 }
 
 // indentations takes off the blanks that all lines of a run start with. A run is lines between
-// others that stand at the margin. A tool's own indentation follows a line at the margin directly;
-// what a person or a wiki indented stands after an empty line, a prompt, or "like this:".
+// others that stand at the margin; a mark of what was left out is none of them. A tool's own
+// indentation follows a line at the margin directly; what a person or a wiki indented stands after
+// an empty line, a prompt, or "like this:".
 func indentations(lines []Line) {
 	for i := 0; i < len(lines); {
 		if lines[i].Text == "" || margin(lines[i].Text) == 0 {
@@ -129,7 +130,7 @@ func indentations(lines []Line) {
 		end, common := i, -1
 		for j := i; j < len(lines); j++ {
 			text := lines[j].Text
-			if text == "" {
+			if text == "" || elided(text) {
 				if lines[j].Block != lines[i].Block {
 					break
 				}
@@ -147,7 +148,7 @@ func indentations(lines []Line) {
 		if common > 0 && indented(lines, i, end, common) {
 			for j := i; j < end; j++ {
 				l := &lines[j]
-				if l.Text != "" {
+				if l.Text != "" && !elided(l.Text) {
 					l.Text = l.Text[common:]
 				}
 				if common >= 2 && l.Block == 0 {

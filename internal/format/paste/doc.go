@@ -13,8 +13,13 @@
 //	numbers.go  line numbers
 //	prompt.go   prompts and their commands
 //	logger.go   prefixes of loggers
+//	inbars.go   of them: those between bars
 //	paths.go    names of files before lines
+//	records.go  records of JSON that were broken at a width
 //	softbreaks.go  lines of mails in quoted-printable
 //	views.go    Views: other readings of a paste of which little is known
+//	unrolled.go  of them: lines that a logger wrote into one
+//	tailed.go   names of pods and containers before lines
 //	remarks.go  what a person wrote behind a tool's lines
+//	pattern/    expressions that are compiled when first used
 package paste

@@ -2,18 +2,19 @@ package paste
 
 import (
 	"html"
-	"regexp"
 	"strings"
+
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // tags are marks of HTML that hold text, as they stand at the start or the end of a line.
 const tags = `(?:</?(?:pre|code|details|summary|p|br|div|blockquote|ul|ol|li|b|i|em|strong|font|span|tt|kbd|samp|h[1-6])(?:\s[^<>]*)?/?>\s*)+`
 
 var (
-	tagsBefore = regexp.MustCompile(`^\s*` + tags)
-	tagsAfter  = regexp.MustCompile(tags + `$`)
+	tagsBefore = pattern.New(`^\s*` + tags)
+	tagsAfter  = pattern.New(tags + `$`)
 	// A word that was set in bold, within a line.
-	inline = regexp.MustCompile(`<(?:b|i|u|em|strong|font|span|mark)(?:\s[^<>]*)?>([^<>]*)</(?:b|i|u|em|strong|font|span|mark)>`)
+	inline = pattern.New(`<(?:b|i|u|em|strong|font|span|mark)(?:\s[^<>]*)?>([^<>]*)</(?:b|i|u|em|strong|font|span|mark)>`)
 )
 
 // untagged takes the tags at the start and at the end of a line off. Blanks behind a tag that
@@ -39,7 +40,7 @@ func untagged(text string) string {
 }
 
 // entity is one of those that a web page or a tracker makes of a tool's output.
-var entity = regexp.MustCompile(`&(?:gt|lt|amp|quot|apos|nbsp|#39|#34|#x27|#x2F|#96);`)
+var entity = pattern.New(`&(?:gt|lt|amp|quot|apos|nbsp|#39|#34|#x27|#x2F|#96);`)
 
 // unescaped puts characters for the entities of HTML. Twice, since some trackers escape twice.
 func unescaped(text string) string {

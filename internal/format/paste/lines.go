@@ -9,6 +9,7 @@ import "strings"
 //  3. Line numbers are taken off.
 //  4. Prompts are told from output.
 //  5. What a logger or a grep put before each line is taken off.
+//  6. Records of JSON that were broken at a width are put together.
 //
 // A line that has nothing left is kept, empty, so that numbers of lines stay right. All of it runs
 // in time and memory linear in the paste.
@@ -29,12 +30,15 @@ func Lines(data []byte) []Line {
 	for i := range out {
 		l := &out[i]
 		l.code()
-		l.elided()
+		if elided(l.Text) {
+			l.Text, l.Elided = "", true
+		}
 		l.idle()
 		l.prompt()
 	}
 	loggers(out)
 	paths(out)
+	records(out)
 	return out
 }
 
@@ -45,10 +49,11 @@ func (l *Line) code() {
 	}
 }
 
-// elided takes marks of what was left out for an empty line.
-func (l *Line) elided() {
-	switch strings.TrimSpace(l.Text) {
+// elided reports whether a line is a mark of what was left out.
+func elided(text string) bool {
+	switch strings.TrimSpace(text) {
 	case "...", "....", ".....", "…", "[...]", "[…]", "(...)", "<snip>", "[snip]", "--snip--", "...snip...", "......", ". . .":
-		l.Text, l.Elided = "", true
+		return true
 	}
+	return false
 }

@@ -45,12 +45,25 @@ func TestLines(t *testing.T) {
 		{"idle prompts", "[#3#a@b ~]$\n[a@b ~]$\nroot@h:~] $\n^C\n^Cx\n(gdb)\n$\n", []string{"", "", "", "", "^Cx", "", ""}},
 		{"a fence cut off", "x 1\n```\ntext\n```bash\ny 2\n```\n", []string{"x 1", "", "text", "", "y 2", ""}},
 		{"a line of code", "`gc 1 @1s`\n`a` and `b`\n`-- c\n``\n", []string{"gc 1 @1s", "`a` and `b`", "`-- c", "``"}},
+		{"a record that was broken", `{"level":"warn","caller":"store/put.go:7","msg":"the put took t` + "\n" + `oo long","took":"1s"}` + "\n" + `{"level":"info"}`,
+			[]string{`{"level":"warn","caller":"store/put.go:7","msg":"the put took too long","took":"1s"}`, "", `{"level":"info"}`}},
+		{"a record that was cut off", `{"level":"warn","caller":"store/put.go:7","msg":"the put took t` + "\n" + `oo long","took"`,
+			[]string{`{"level":"warn","caller":"store/put.go:7","msg":"the put took t`, `oo long","took"`}},
+		{"JSON that its program indents", `{"name":"a", "labels":["one","two","three","four","five","six"],` + "\n" + `"c":2}`,
+			[]string{`{"name":"a", "labels":["one","two","three","four","five","six"],`, `"c":2}`}},
 		{"crlf", "a\r\nb\r\n", []string{"a", "b"}},
 		{"old Macs", "a\rb\r", []string{"a", "b"}},
 		{"progress", "10%\r20%\rdone\n", []string{"done"}},
 		{"latin-1", "M\xfcller\n", []string{"Müller"}},
 		{"left out", "a\n...\nb\n", []string{"a", "", "b"}},
 		{"syslog", "Nov 22 22:28:49 web1 app[77]: gc 1 @1s", []string{"gc 1 @1s"}},
+		{"syslog, the host in brackets", "Nov 22 22:28:49 [web1] app: gc 1 @1s", []string{"gc 1 @1s"}},
+		{"a level is no host", "Nov 22 22:28:49 [error] app: gc 1 @1s", []string{"Nov 22 22:28:49 [error] app: gc 1 @1s"}},
+		{"syslog, without time and host", "app[77]: gc 1 @1s\napp[77]:\napp[77]: gc 2 @2s", []string{"gc 1 @1s", "", "gc 2 @2s"}},
+		{"numbered headings", "rq[0]:/a\n.x: 1\nrq[1]:/a\n.x: 2", []string{"rq[0]:/a", ".x: 1", "rq[1]:/a", ".x: 2"}},
+		{"an index", "app[77] = 3", []string{"app[77] = 3"}},
+		{"all in brackets", "[2026-11-22 22:28:49 gc [1] @1s]\n[2026-11-22 22:28:50]\n", []string{"gc [1] @1s", ""}},
+		{"a time in brackets", "[2026-11-22 22:28:49] gc [1]", []string{"[2026-11-22 22:28:49] gc [1]"}},
 		{"kernel", "Nov  2 22:28:49 web1 kernel: [12.5] oom", []string{"[12.5] oom"}},
 		{"journald", "2026-11-22T22:28:49+0000 web1 app[77]: gc 1", []string{"gc 1"}},
 		{"rfc 5424", "<134>1 2026-11-22T22:28:49.003Z web1 app 77 - - gc 1", []string{"gc 1"}},
@@ -59,6 +72,8 @@ func TestLines(t *testing.T) {
 		{"kubectl --prefix", "[pod/web-1/app] gc 1", []string{"gc 1"}},
 		{"compose", "web-1  | gc 1\ndb-1   | ready\nweb-1  | gc 2\n", []string{"gc 1", "ready", "gc 2"}},
 		{"klog", "I1122 22:28:49.123456   12345 file.go:123] gc 1", []string{"gc 1"}},
+		{"a wrapper's bars", "INFO   | app 1    | 2026/11/22 22:28:49 | gc 1 @1s\nWARN   | app 1    | 2026-11-22 22:28:49,5 | \tx.go:1\n", []string{"gc 1 @1s", "\tx.go:1"}},
+		{"a table with levels", "INFO   | app 1    | started | yes\nNAME   | app 1    | 2026/11/22 22:28:49 | yes\n", []string{"INFO   | app 1    | started | yes", "NAME   | app 1    | 2026/11/22 22:28:49 | yes"}},
 		{"zap", "2026-11-22T22:28:49.123Z\tINFO\tx/y.go:3\thello", []string{"hello"}},
 		{"go's log", "2026/11/22 22:28:49.123456 hello", []string{"hello"}},
 		{"docker's json", `{"log":"gc 1\n","stream":"stderr","time":"2026-11-22T22:28:49Z"}`, []string{"gc 1"}},
@@ -180,5 +195,16 @@ func TestInlineTags(t *testing.T) {
 	}
 	if got[2].Text != "std::map<b, i>::find" {
 		t.Errorf("got %q", got[2].Text)
+	}
+}
+
+func TestUnrolled(t *testing.T) {
+	in := "x\nlevel=error stack=\"a.b(0x1)\\n\\t/a.go:1 +0x2\\na.c()\\n\\t/a.\ngo:9\\n\"\ny\n"
+	want := []string{"x", `level=error stack="a.b(0x1)`, "\t/a.go:1 +0x2", "a.c()", "\t/a.go:9", "", "y"}
+	if got := texts(unrolled(Lines([]byte(in)))); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := unrolled(Lines([]byte(`printf("a\nb\nc\n")`))); got != nil {
+		t.Errorf("source code: got %q", texts(got))
 	}
 }

@@ -2,16 +2,18 @@ package paste
 
 import (
 	"encoding/json"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // loggers takes off what loggers put before each line. A line can have gone through several, such
 // as klog and docker compose.
 func loggers(lines []Line) {
 	composed(lines)
+	tagged(lines)
 	for i := range lines {
 		l := &lines[i]
 		for range 3 {
@@ -43,13 +45,17 @@ func (l *Line) logged() bool {
 	case c == '{':
 		p, ok = jsonLine(text)
 	case c == '[':
-		p, ok = podPrefix(text)
+		if p, ok = podPrefix(text); !ok {
+			p, ok = inBrackets(text)
+		}
 	case c == '<':
 		p, ok = rfc5424(text)
 	case strings.IndexByte("IWEFD", c) >= 0 && text[1] >= '0' && text[1] <= '9':
 		p, ok = klog(text)
 	case c >= 'A' && c <= 'Z':
-		p, ok = syslog(text)
+		if p, ok = syslog(text); !ok {
+			p, ok = inBars(text)
+		}
 	}
 	if !ok {
 		return false
@@ -82,10 +88,11 @@ func (l *Line) take(p prefix) {
 }
 
 // Both syslog's and journald's lines go on with: host program[pid]: message.
-var program = regexp.MustCompile(`^([\w.:-]+) ([\w./@+() -]{1,64}?)(?:\[(\d{1,9})\])?: ?(.*)$`)
+// Some put the host in brackets.
+var program = pattern.New(`^([\w.:-]+|\[[A-Za-z][\w.:-]*\]) ([\w./@+() -]{1,64}?)(?:\[(\d{1,9})\])?: ?(.*)$`)
 
 // hostless is the same where somebody took the host out.
-var hostless = regexp.MustCompile(`^([\w./@+-]{1,64})\[(\d{1,9})\]: ?(.*)$`)
+var hostless = pattern.New(`^([\w./@+-]{1,64})\[(\d{1,9})\]: ?(.*)$`)
 
 func fromProgram(rest string, t time.Time) (prefix, bool) {
 	m := program.FindStringSubmatch(rest)
@@ -99,7 +106,57 @@ func fromProgram(rest string, t time.Time) (prefix, bool) {
 	if m[2] == "kernel" {
 		pid = 0
 	}
-	return prefix{rest: m[4], source: m[1], pid: pid, time: t}, true
+	host := strings.Trim(m[1], "[]")
+	if host != m[1] && levels[strings.ToLower(host)] {
+		return prefix{}, false
+	}
+	return prefix{rest: m[4], source: host, pid: pid, time: t}, true
+}
+
+// leastTagged is how many lines in a row have one program and pid before they are a logger's.
+// Tables number their headings in this way.
+const leastTagged = 3
+
+// tagged takes off what is left of a prefix of which somebody cut off all but the program and
+// its pid: "program[77]: message".
+func tagged(lines []Line) {
+	tag := func(text string) string {
+		end := strings.Index(text, "]:")
+		if end <= 0 || end > 76 || !hostless.MatchString(text) {
+			return ""
+		}
+		return text[:end+2]
+	}
+	for i := 0; i < len(lines); {
+		own, end := tag(lines[i].Text), i+1
+		for own != "" && end < len(lines) && lines[end].Command == "" && tag(lines[end].Text) == own {
+			end++
+		}
+		if own != "" && lines[i].Command == "" && end-i >= leastTagged {
+			for j := i; j < end; j++ {
+				m := hostless.FindStringSubmatch(lines[j].Text)
+				pid, _ := strconv.Atoi(m[2])
+				lines[j].take(prefix{rest: m[3], pid: pid})
+			}
+		}
+		i = end
+	}
+}
+
+// timedBracket is a line that a logger put into brackets, with the time before it.
+var timedBracket = pattern.New(`^\[(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)(?:[.,]\d{1,9})?Z?(?: (.*))?\]$`)
+
+// inBrackets is "[2026-11-22 22:28:49 message]".
+func inBrackets(text string) (prefix, bool) {
+	if len(text) < 21 || text[20] == ']' && len(text) > 21 || text[len(text)-1] != ']' {
+		return prefix{}, false
+	}
+	m := timedBracket.FindStringSubmatch(text)
+	if m == nil {
+		return prefix{}, false
+	}
+	t, _ := time.Parse(time.DateTime, strings.Replace(m[1], "T", " ", 1))
+	return prefix{rest: m[2], time: t}, true
 }
 
 // syslog is "Nov 22 22:28:49 host program[pid]: message".
@@ -197,7 +254,7 @@ func timed(text string) (prefix, bool) {
 }
 
 // barred is the clock that CI jobs put before each line, with a bar behind it.
-var barred = regexp.MustCompile(`^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?:[.,]\d{1,9})? +\| ?(.*)$`)
+var barred = pattern.New(`^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?:[.,]\d{1,9})? +\| ?(.*)$`)
 
 var levels = map[string]bool{"debug": true, "info": true, "warn": true, "warning": true, "error": true, "dpanic": true, "panic": true, "fatal": true}
 
@@ -303,7 +360,7 @@ func jsonLine(text string) (prefix, bool) {
 	return p, found && !strings.Contains(strings.TrimRight(p.rest, "\n"), "\n")
 }
 
-var compose = regexp.MustCompile(`^([A-Za-z][\w.-]{0,62}) +\| ?(.*)$`)
+var compose = pattern.New(`^([A-Za-z][\w.-]{0,62}) +\| ?(.*)$`)
 
 // composed takes off the names that docker compose puts before lines: "web-1  | message", all with
 // the bar at one column.

@@ -29,7 +29,7 @@ func numbers(lines []Line) {
 			last = n
 			end++
 		}
-		if (mark == ' ' || mark == '.') && !alone(lines, i, end, first) {
+		if (mark == ' ' || mark == '.') && !alone(lines, i, end, first) || i > 0 && heads(lines[i-1].Text, lines[i].Text, mark) {
 			i = end
 			continue
 		}
@@ -41,6 +41,19 @@ func numbers(lines []Line) {
 		}
 		i = end
 	}
+}
+
+// heads reports whether a line is the head of a table of which the line below it is a row: the
+// numbers are then a column of the table, such as pids that count up by one.
+func heads(head, row string, mark byte) bool {
+	switch mark {
+	case '|':
+		return strings.Contains(head, "-+-") && strings.Trim(head, " -+") == ""
+	case '\t':
+		n := strings.Count(row, "\t")
+		return n > 1 && strings.Count(head, "\t") == n && strings.Trim(head[:1], "0123456789 \t") != ""
+	}
+	return false
 }
 
 // alone reports whether lines whose numbers only blanks part from the text are numbered by an

@@ -2,40 +2,41 @@ package paste
 
 import (
 	"path"
-	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 func cutRune(s string) (rune, int) { return utf8.DecodeRuneInString(s) }
 
 // Prompts of shells and of tools that have one of their own. The groups are host and command.
-var prompts = []*regexp.Regexp{
-	regexp.MustCompile(`^\[?(?:\([\w.-]+\) ?)?[\w.-]+@(?P<host>[\w.-]+)(?:[: ]+[^\s$#%>][^$#%>]{0,80}?| *)\]? ?[$#%>❯]\s+(?P<cmd>\S.*)$`),
-	regexp.MustCompile(`^\[?(?:\([\w.-]+\) ?)?[\w.-]+@(?P<host>[\w.-]+)[: ][^$#%>]{0,80}\]?[$#%>](?P<cmd>[a-z/].*)$`),
-	regexp.MustCompile(`^(?:[➜❯λ▶»]|╰─+[$#>➤]?)\s+(?:[~\w./-]+ )?(?:git:\([^)]*\) ?)?(?:[✗±] ?)?(?P<cmd>\S.*)$`),
-	regexp.MustCompile(`^\([\w.-]+\) ?[~/][\w./~-]* ?[#$%>]\s+(?P<cmd>\S.*)$`),
-	regexp.MustCompile(`^(?:bash|sh|ash|zsh|dash)-[\d.]+[$#]\s*(?P<cmd>\S.*)$`),
-	regexp.MustCompile(`^(?:mysql|MySQL|MariaDB|TiDB|tidb|sql|sqlite|SQL)(?: ?[\[(][^\])]{0,60}[\])]+)?>\s+(?P<cmd>\S.*)$`),
-	regexp.MustCompile(`^(?:MySQL|TiDB|tidb) [^>]{0,60}>\s+(?P<cmd>\S.*)$`),
-	regexp.MustCompile(`^(?:redis |valkey )?(?P<host>[\w.-]+|\[[0-9a-f:]+\]):\d{2,5}(?:\[\d+\])?(?:\(\w+\))?>\s+(?P<cmd>\S.*)$`),
-	regexp.MustCompile(`^(?:redis|valkey|127\.0\.0\.1)(?:\[\d+\])?>\s+(?P<cmd>\S.*)$`),
-	regexp.MustCompile(`^[\w-]+[=*!-][#>]\s+(?P<cmd>[A-Za-z\\].*)$`), // psql
-	regexp.MustCompile(`^\((?:gdb|pprof|dlv|lldb)\)\s+(?P<cmd>\S.*)$`),
-	regexp.MustCompile(`^PS [A-Z]:\\[^>]*>\s*(?P<cmd>\S.*)$`),
-	regexp.MustCompile(`^[A-Z]:\\[^>]*>\s*(?P<cmd>\S.*)$`),
-	regexp.MustCompile(`^\[\d\d:\d\d(?::\d\d)?\] ?[$#%] (?P<cmd>[\w./].*)$`),
-	regexp.MustCompile(`^==> (?P<cmd>/?[^ ]+) <==$`), // tail and head of several files
+var prompts = []*pattern.Regexp{
+	pattern.New(`^\[?(?:\([\w.-]+\) ?)?[\w.-]+@(?P<host>[\w.-]+)(?:[: ]+[^\s$#%>][^$#%>]{0,80}?| *)\]? ?[$#%>❯]\s+(?P<cmd>\S.*)$`),
+	pattern.New(`^\[?(?:\([\w.-]+\) ?)?[\w.-]+@(?P<host>[\w.-]+)[: ][^$#%>]{0,80}\]?[$#%>](?P<cmd>[a-z/].*)$`),
+	pattern.New(`^(?:[➜❯λ▶»]|╰─+[$#>➤]?)\s+(?:[~\w./-]+ )?(?:git:\([^)]*\) ?)?(?:[✗±] ?)?(?P<cmd>\S.*)$`),
+	pattern.New(`^\([\w.-]+\) ?[~/][\w./~-]* ?[#$%>]\s+(?P<cmd>\S.*)$`),
+	pattern.New(`^(?:bash|sh|ash|zsh|dash)-[\d.]+[$#]\s*(?P<cmd>\S.*)$`),
+	pattern.New(`^(?:mysql|MySQL|MariaDB|TiDB|tidb|sql|sqlite|SQL)(?: ?[\[(][^\])]{0,60}[\])]+)?>\s+(?P<cmd>\S.*)$`),
+	pattern.New(`^(?:MySQL|TiDB|tidb) [^>]{0,60}>\s+(?P<cmd>\S.*)$`),
+	pattern.New(`^(?:redis |valkey )?(?P<host>[\w.-]+|\[[0-9a-f:]+\]):\d{2,5}(?:\[\d+\])?(?:\(\w+\))?>\s+(?P<cmd>\S.*)$`),
+	pattern.New(`^(?:redis|valkey|127\.0\.0\.1)(?:\[\d+\])?>\s+(?P<cmd>\S.*)$`),
+	pattern.New(`^[\w-]+[=*!-][#>]\s+(?P<cmd>[A-Za-z\\].*)$`), // psql
+	pattern.New(`^\((?:gdb|pprof|dlv|lldb)\)\s+(?P<cmd>\S.*)$`),
+	pattern.New(`^PS [A-Z]:\\[^>]*>\s*(?P<cmd>\S.*)$`),
+	pattern.New(`^[A-Z]:\\[^>]*>\s*(?P<cmd>\S.*)$`),
+	pattern.New(`^\[\d\d:\d\d(?::\d\d)?\] ?[$#%] (?P<cmd>[\w./].*)$`),
+	pattern.New(`^==> (?P<cmd>/?[^ ]+) <==$`), // tail and head of several files
 }
 
 // Prompts that are so short that only a known command tells them from output.
-var shortPrompt = regexp.MustCompile(`^(?P<host>(?:[A-Za-z][\w.-]*)?)(?:(?:[~/][\w./~-]*) ?)?(?:[$%]|[#>]|→) ?(?P<cmd>\S.*)$`)
+var shortPrompt = pattern.New(`^(?P<host>(?:[A-Za-z][\w.-]*)?)(?:(?:[~/][\w./~-]*) ?)?(?:[$%]|[#>]|→) ?(?P<cmd>\S.*)$`)
 
 // dollar is a prompt by itself: few outputs start a line with it.
-var dollar = regexp.MustCompile(`^[$] (?P<cmd>[\w./~(][^=:]*(?:\s.*)?|[A-Z_]+=\S+ .*)$`)
+var dollar = pattern.New(`^[$] (?P<cmd>[\w./~(][^=:]*(?:\s.*)?|[A-Z_]+=\S+ .*)$`)
 
 // idlePrompt is a prompt at which nobody typed, or a key that ended a tool.
-var idlePrompt = regexp.MustCompile(`^(?:\[?(?:\([\w.-]+\) ?)?[\w.-]+@[\w.-]+(?:[: ]+[^\s$#%>][^$#%>]{0,80}?|:? *)\]? ?[$#%>❯]` +
+var idlePrompt = pattern.New(`^(?:\[?(?:\([\w.-]+\) ?)?[\w.-]+@[\w.-]+(?:[: ]+[^\s$#%>][^$#%>]{0,80}?|:? *)\]? ?[$#%>❯]` +
 	`|(?:bash|sh|ash|zsh|dash)-[\d.]+[$#]|(?:mysql|MySQL|MariaDB|TiDB|tidb)(?: ?[\[(][^\])]{0,60}[\])]+)?>|\((?:gdb|pprof|dlv|lldb)\)` +
 	`|\[[^\s\]]*[\w.-]+@[\w.-]+(?: [^\]]*)?\] ?[$#]|[a-z][\w-]*=[#>*!]|(?:redis )?[\w.-]+:\d{2,5}(?:\[\d+\])?>|[$#]|(?:\^[CDZ\\])+)$`)
 
@@ -87,7 +88,7 @@ func (l *Line) command(cmd, host string) {
 	}
 }
 
-func named(re *regexp.Regexp, m []string, name string) string {
+func named(re *pattern.Regexp, m []string, name string) string {
 	if i := re.SubexpIndex(name); i >= 0 {
 		return m[i]
 	}

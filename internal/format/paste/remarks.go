@@ -1,16 +1,17 @@
 package paste
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // remark is what a person wrote behind a tool's line: "<-- here", "# 1 runnable of 93".
-var remark = regexp.MustCompile(`\s+(?:<[-=<]+|←|⇐|<<+|#+ |//+ |\(!+\)|/\*).*$`)
+var remark = pattern.New(`\s+(?:<[-=<]+|←|⇐|<<+|#+ |//+ |\(!+\)|/\*).*$`)
 
 // leftOut is a remark that stands for lines which the person left out.
-var leftOut = regexp.MustCompile(`^\s*(?:#|//|;|\*)?\s*(?:\[ ?(?:\.\.\.|…) ?\]|\.\.\.|…|<\s*(?:snip|snipped|cut|truncated|omitted)\s*>|\[(?:snip|snipped|cut|truncated|omitted)\])\s*$`)
+var leftOut = pattern.New(`^\s*(?:#|//|;|\*)?\s*(?:\[ ?(?:\.\.\.|…) ?\]|\.\.\.|…|<\s*(?:snip|snipped|cut|truncated|omitted)\s*>|\[(?:snip|snipped|cut|truncated|omitted)\])\s*$`)
 
 // unremarked is the lines without remarks behind a few of them; nil where there is none, or where
 // so many lines have one that it is the tool's own.

@@ -1,10 +1,11 @@
 package paste
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // Lines of quoted-printable, in which mails are sent, have at most 76 characters. The marks of
@@ -14,7 +15,7 @@ const (
 	mostSoft  = 76
 )
 
-var escaped = regexp.MustCompile(`=[0-9A-F]{2}`)
+var escaped = pattern.New(`=[0-9A-F]{2}`)
 
 // unquoted is the lines of a mail as they were before quoted-printable: a "=" at the end of a line
 // goes on in the next, and =3D is a character. nil: nothing looks like it.

@@ -1,9 +1,10 @@
 package paste
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // Views gives other readings of a paste, for who knows little of it as it stands: without a prefix
@@ -18,6 +19,12 @@ func Views(lines []Line) (out [][]Line) {
 				out = append(out, w)
 			}
 		}
+	}
+	if v := unrolled(lines); v != nil {
+		out = append(out, v)
+	}
+	if v := untailed(lines); v != nil {
+		out = append(out, v)
 	}
 	if v := uncommented(lines); v != nil {
 		out = append(out, v)
@@ -38,27 +45,27 @@ func Views(lines []Line) (out [][]Line) {
 
 // everyLine are prefixes that somebody or something put before each line. A tool's own rows start
 // with some of them as well.
-var everyLine = []*regexp.Regexp{
-	regexp.MustCompile(`^\s*[\[(]?\d{4}[-/.]\d\d[-/.]\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?(?:Z|UTC|GMT|CET|CEST|CST|[+-]\d\d:?\d\d))?[\])]?:?(?:\s\[?(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL|I|W|E|D|info|warn|error|debug)\]?:?)?(?: |$)`),
-	regexp.MustCompile(`^\s*[\[(]?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?[\])]?:?(?: |$)`),
-	regexp.MustCompile(`^\s*\[[\w./: -]{1,60}\](?: |$)`),
-	regexp.MustCompile(`^\s*\d{1,6}\s+\d{1,6}(?:  |\t|$)`),
-	regexp.MustCompile(`^\s*\d{1,6}(?:  |\t|$)`),
-	regexp.MustCompile(`^\s*\d{1,6}(?: |[:.|)] ?|$)`),
-	regexp.MustCompile(`^\s*[-*+•│|#;](?: |$)`),
-	regexp.MustCompile(`^\s*(?://|--|>>|::)(?: |$)`),
-	regexp.MustCompile(`^[\w.@/-]{2,40}: ?(?:|$)`),
-	regexp.MustCompile(`^[\w.@/-]{2,40}\s+\| ?`),
+var everyLine = []*pattern.Regexp{
+	pattern.New(`^\s*[\[(]?\d{4}[-/.]\d\d[-/.]\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?(?:Z|UTC|GMT|CET|CEST|CST|[+-]\d\d:?\d\d))?[\])]?:?(?:\s\[?(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL|I|W|E|D|info|warn|error|debug)\]?:?)?(?: |$)`),
+	pattern.New(`^\s*[\[(]?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?[\])]?:?(?: |$)`),
+	pattern.New(`^\s*\[[\w./: -]{1,60}\](?: |$)`),
+	pattern.New(`^\s*\d{1,6}\s+\d{1,6}(?:  |\t|$)`),
+	pattern.New(`^\s*\d{1,6}(?:  |\t|$)`),
+	pattern.New(`^\s*\d{1,6}(?: |[:.|)] ?|$)`),
+	pattern.New(`^\s*[-*+•│|#;](?: |$)`),
+	pattern.New(`^\s*(?://|--|>>|::)(?: |$)`),
+	pattern.New(`^[\w.@/-]{2,40}: ?(?:|$)`),
+	pattern.New(`^[\w.@/-]{2,40}\s+\| ?`),
 }
 
 // comments are the marks of comments in source files, in which people keep a tool's output.
-var comments = []*regexp.Regexp{
-	regexp.MustCompile(`^\s*//(?: |$)`),
-	regexp.MustCompile(`^\s*#(?: |$)`),
-	regexp.MustCompile(`^\s*\*(?: |$)`),
-	regexp.MustCompile(`^\s*--(?: |$)`),
-	regexp.MustCompile(`^\s*;+(?: |$)`),
-	regexp.MustCompile(`^\+`), // lines that a diff adds
+var comments = []*pattern.Regexp{
+	pattern.New(`^\s*//(?: |$)`),
+	pattern.New(`^\s*#(?: |$)`),
+	pattern.New(`^\s*\*(?: |$)`),
+	pattern.New(`^\s*--(?: |$)`),
+	pattern.New(`^\s*;+(?: |$)`),
+	pattern.New(`^\+`), // lines that a diff adds
 }
 
 // uncommented is the lines with the marks taken off runs of comments, whatever code stands between;
@@ -94,7 +101,7 @@ func uncommented(lines []Line) []Line {
 const leastViewed = 3
 
 // stripped is the lines without a prefix; nil where fewer than nine of ten have it.
-func stripped(lines []Line, re *regexp.Regexp) []Line {
+func stripped(lines []Line, re *pattern.Regexp) []Line {
 	with, all := 0, 0
 	for _, l := range lines[:min(len(lines), 200)] {
 		if l.Text == "" || l.Command != "" {
@@ -136,7 +143,7 @@ const (
 )
 
 // startTimed is a line that starts with a time or a date: it is a record of its own.
-var startTimed = regexp.MustCompile(`^\s*\[?\d{2,4}[:/-]\d\d[:/-]\d\d\b`)
+var startTimed = pattern.New(`^\s*[\[(<"]?(?:\d{2,4}[.:/-]\d\d[.:/-]\d{2,4}(?:\b|T)|(?:[A-Z][a-z]{2},? +)?(?:[A-Z][a-z]{2} +\d{1,2}|\d{1,2}[ /-][A-Z][a-z]{2}) |\d+[.,]\d{3}(?:s|ms)?\])`)
 
 // unwrapped joins lines that were broken at a width: where several lines are as long as the
 // longest, each goes on in the next. Blanks at the end of a line were lost, so with loose a line

@@ -1,0 +1,226 @@
+package database
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
+)
+
+func readPGPlan(p *attach.Part) attach.Reading {
+	nodes := parsePGPlan(p.Lines)
+	lost := planFlat(p.Lines) && deepen(nodes)
+	r := readPlanOf("PostgreSQL", nodes, p)
+	if lost {
+		r.Not = lostIndentation
+	}
+	return r
+}
+
+// readPlanOf says where a plan's time is, of PostgreSQL and of MySQL alike.
+func readPlanOf(server string, nodes []*node, p *attach.Part) attach.Reading {
+	r := &result{}
+	if len(nodes) == 0 {
+		r.Title = server + " plan, cut off"
+		return r.done(attach.CannotTell)
+	}
+	stopAtLimits(nodes)
+	total, plan, io := nodes[0].total, 0.0, 0.0
+	if server == "MySQL" { // a scan of a temporary table has no time of what filled it, which stands below
+		for _, n := range nodes {
+			total = max(total, n.total)
+		}
+	}
+	timed := false
+	for _, l := range p.Lines {
+		if m := pgTime.FindStringSubmatch(l.Text); m != nil {
+			v, _ := number(m[1])
+			total, timed = v/1e3, true
+		}
+		if m := pgPlanned.FindStringSubmatch(l.Text); m != nil {
+			v, _ := number(m[1])
+			plan = v / 1e3
+		}
+		if m := pgIO.FindStringSubmatch(l.Text); m != nil {
+			v, _ := number(m[1])
+			io = max(io, v/1e3)
+		}
+	}
+	if total < 0 {
+		unrun(r, server, nodes)
+		return r.done(attach.CannotTell)
+	}
+	r.Title = fmt.Sprintf("%s EXPLAIN ANALYZE, %s, %s", server, attach.Plural(len(nodes), "node"), dur(total))
+	return planTimes{total: total, plan: plan, io: io, mysql: server == "MySQL", topless: !timed && nodes[0].loops > 1}.run(r, nodes)
+}
+
+// unrun says what a plan without times says.
+func unrun(r *result, name string, nodes []*node) {
+	most := slices.MaxFunc(nodes, func(a, b *node) int { return cmp.Compare(a.est, b.est) })
+	r.Title = name + " EXPLAIN, " + attach.Plural(len(nodes), "node") + ", not run: no times in it"
+	r.figure(fmt.Sprintf("%s rows estimated in %s", count(most.est), most.name))
+	r.Means = "Estimates only: whether the statement is slow it does not say."
+	r.Not = "The cost is a number without a unit, and no time."
+	r.next("EXPLAIN (ANALYZE, BUFFERS) the statement", "runs it and has the times")
+}
+
+// run says what a plan with times says.
+func (t planTimes) run(r *result, nodes []*node) attach.Reading {
+	r.fact(FactStatement, t.total*1e3, "")
+	worst := slices.MaxFunc(nodes, func(a, b *node) int { return cmp.Compare(a.self, b.self) })
+	own, in := ": "+dur(worst.self)+" by itself", worst.name
+	if worst.cut {
+		own, in = ": "+dur(worst.self), worst.name+" and what was cut off below it"
+	}
+	rest := t.beside(nodes)
+	if 2*rest >= t.total {
+		worst = &node{name: "no node that is shown", self: rest, beside: true}
+		own, in = ": "+dur(rest), worst.name
+	}
+	all := "execution " + dur(t.total)
+	if t.topless {
+		all = "the part that is shown takes " + dur(t.total)
+	}
+	line := all + ", most of it in " + in + own
+	if !t.most(worst) {
+		line = all + ", the largest of its nodes is " + in + own + " (" + percent(worst.self, t.total) + ")"
+	}
+	r.figure(line)
+	if text := t.repeated(nodes, worst); text != "" {
+		r.figure(text)
+	}
+	if rest > worst.self {
+		r.figure(fmt.Sprintf("in no node that is shown: %s (%s)", dur(rest), percent(rest, t.total)))
+	}
+	if t.plan > 0 {
+		r.figure("planning " + dur(t.plan))
+	}
+	r.Not = "The times of one run, and with the cost of measuring; time before and after it is not in it."
+	if t.total+t.plan < 0.1 {
+		r.Means = "It was fast when it was explained."
+		return r.done(attach.Healthy)
+	}
+	t.where(r, nodes, worst, line)
+	return r.done(attach.CannotTell)
+}
+
+// manyLoops is how often a node runs that is better not run for each row.
+const manyLoops = 100
+
+// repeated names the outermost node that runs again and again and has the node with most time in
+// it; "": none does, or it is a small part.
+func (t planTimes) repeated(nodes []*node, worst *node) string {
+	end := slices.Index(nodes, worst)
+	if end < 0 {
+		return ""
+	}
+	depth, top := worst.depth, (*node)(nil)
+	for i := end; i >= 0; i-- {
+		n := nodes[i]
+		if i < end && n.depth >= depth {
+			continue
+		}
+		if depth = n.depth; n.loops < manyLoops {
+			break
+		}
+		top = n
+	}
+	if top == nil || top.total < 0.25*t.total {
+		return ""
+	}
+	return fmt.Sprintf("%s runs %s times, %s each with what is below it: %s (%s)", top.name, count(top.loops), dur(top.total/top.loops), dur(top.total), percent(top.total, t.total))
+}
+
+// guessedFar reports whether a node has far more rows or far fewer than was estimated.
+func guessedFar(nodes []*node) bool {
+	return slices.ContainsFunc(nodes, func(n *node) bool {
+		return n.est >= 0 && max(n.act, n.est) >= 20 && n.misses(10)
+	})
+}
+
+// misses reports whether a node found so many times the rows that were estimated, or as many times
+// fewer. Fewer say nothing where a limit ended it.
+func (n *node) misses(times float64) bool {
+	if n.act < 0 || n.stopped && n.act < n.est {
+		return false
+	}
+	return max(n.act, n.est) > times*max(1, min(n.act, n.est))
+}
+
+// stopAtLimits marks the nodes that a limit above them ends before they gave all of their rows. A
+// node that needs all rows before it gives its first one lets no limit through.
+func stopAtLimits(nodes []*node) {
+	var above []*node // the nodes around the present one
+	for _, n := range nodes {
+		for len(above) > 0 && above[len(above)-1].depth >= n.depth {
+			above = above[:len(above)-1]
+		}
+		if len(above) > 0 {
+			up := above[len(above)-1]
+			n.stopped = planLimit.MatchString(up.name) || up.stopped && !(planGathers.MatchString(up.name) && !planJoin.MatchString(up.name))
+		}
+		above = append(above, n)
+	}
+}
+
+var (
+	planLimit   = pattern.New(`^Limit(?:$|: )`)
+	planGathers = pattern.New(`^(?:Parallel |Partial |Finalize )*(?:Sort|Hash|Aggregate|HashAggregate|MixedAggregate|Materialize|SetOp)(?:$|: | )|^(?:Temporary table|Table scan on <temporary>|Aggregate using temporary)`)
+)
+
+// most reports whether a node has at least half of the time.
+func (t planTimes) most(n *node) bool { return 2*n.self >= t.total }
+
+// beside is the time of the execution that no node has: triggers, compiling, start and end.
+func (t planTimes) beside(nodes []*node) float64 {
+	longest := 0.0
+	for _, n := range nodes {
+		longest = max(longest, n.total)
+	}
+	return t.total - longest
+}
+
+func (t planTimes) where(r *result, nodes []*node, worst *node, line string) {
+	total, plan, io := t.total, t.plan, t.io
+	for _, n := range nodes {
+		if max(n.act, n.est) > 1e4 && n.misses(100) {
+			r.figure(fmt.Sprintf("%s: estimated %s rows, found %s", n.name, count(n.est), count(n.act)))
+			break
+		}
+	}
+	if io > 0.5*total {
+		proof := fmt.Sprintf("I/O Timings read %s of %s", dur(io), dur(total))
+		r.figure(proof)
+		r.candidate("disk-wait", proof)
+	}
+	if plan > total {
+		r.outside("planning the statement", fmt.Sprintf("planning %s, execution %s", dur(plan), dur(total)), ratio(plan, plan+total))
+		return
+	}
+	again, analyze := t.again()
+	switch {
+	case strings.HasPrefix(worst.name, "LockRows") && t.most(worst) && !worst.cut:
+		r.outside("a lock in the database's own tables", line, ratio(worst.self, total))
+		return
+	case worst.cut:
+		r.outside("the plan: "+worst.name+" and what was cut off below it", line, ratio(worst.self, total))
+		r.next(again+", the whole of it", "names the node that has the time")
+		return
+	case worst.beside:
+		r.outside("the statement, most of it in no node of the plan that is shown", line, ratio(worst.self, total))
+		r.next(again+", the whole of it", "lists triggers and compiling below the nodes")
+		return
+	case !t.most(worst):
+		r.outside("the plan, "+percent(worst.self, total)+" of it in "+worst.name, line, ratio(worst.self, total))
+	default:
+		r.outside("the plan: "+worst.name, line, ratio(worst.self, total))
+	}
+	if guessedFar(nodes) {
+		r.next(analyze+" of the tables named, then "+again, "says whether the estimates, and with them the plan, change")
+		return
+	}
+	r.next("another index or another join for that node, then "+again, "the estimates are near the rows found: new statistics change nothing")
+}

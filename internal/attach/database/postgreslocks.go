@@ -1,0 +1,115 @@
+package database
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
+)
+
+// pgQueue is what a log says of queues for locks. It says "still waiting" once, after
+// deadlock_timeout; that a process still waits much later, only the queue of another one's tells.
+type pgQueue struct {
+	since   map[string]time.Time // process -> when its wait started, while it goes on
+	longest []string             // the longest queue, its first process first
+	last    []string             // the one that the log says last
+}
+
+var pgStamp = pattern.New(`^(?:\S{1,40} )?"?(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?)`)
+
+// maxQueued bounds the processes whose waits are followed.
+const maxQueued = 1 << 14
+
+// line takes in a line, of which wait is what it says of a wait's mark or end, if it does.
+func (q *pgQueue) line(text string, wait []string, e *pgEvents) {
+	var now time.Time
+	if m := pgStamp.FindStringSubmatch(text); m != nil {
+		now, _ = time.Parse("2006-01-02 15:04:05", m[1])
+	}
+	if wait != nil {
+		ms, _ := number(wait[4])
+		if delete(q.since, wait[1]); pgWait.MatchString(text) && !now.IsZero() && len(q.since) < maxQueued {
+			q.since[wait[1]] = now.Add(-time.Duration(min(ms, 1e12) * 1e6))
+		}
+	}
+	m := pgHolder.FindStringSubmatch(text)
+	if m == nil {
+		return
+	}
+	q.last = strings.Split(strings.TrimRight(m[2], ", "), ", ")
+	if len(q.last) > len(q.longest) {
+		q.longest = q.last
+	}
+	for _, pid := range q.last {
+		if at, ok := q.since[pid]; ok && now.After(at) {
+			e.waits[pid] = max(e.waits[pid], now.Sub(at).Seconds())
+		}
+	}
+}
+
+// figure says how long the queue is, where it is one.
+func (q *pgQueue) figure(r *result) {
+	if len(q.longest) < 2 {
+		return
+	}
+	text := fmt.Sprintf("%s stand in the queue for it, process %s first: those behind it wait for it as well", processes(len(q.longest)), q.longest[0])
+	if len(q.longest) > len(q.last) {
+		text = "at most " + text
+	}
+	r.figure(text)
+}
+
+// longestGoing is the longest wait of those that go on where the log ends.
+func (e *pgEvents) longestGoing() (most float64) {
+	for pid, took := range e.waits {
+		if !e.got[pid] {
+			most = max(most, took)
+		}
+	}
+	return most
+}
+
+// locks says who waits for locks, and who has them.
+func (e *pgEvents) locks(r *result) {
+	var took []float64
+	for _, v := range e.waits {
+		took = append(took, v)
+	}
+	what, n := "", 0
+	for on, k := range e.on {
+		if k > n || k == n && on < what {
+			what, n = on, k
+		}
+	}
+	line := fmt.Sprintf("%s waited for a lock, on %s most: median %s, at most %s", processes(len(took)), what, dur(attach.Median(took)), dur(slices.Max(took)))
+	going := max(0, len(e.waits)-len(e.got))
+	ended := min(going, e.gaveUp) // by lock_timeout: they never got it
+	if ended > 0 {
+		line += fmt.Sprintf(", at least: lock_timeout ended %d of %d", ended, len(took))
+	}
+	if ended > 0 && len(took) == 1 {
+		line = fmt.Sprintf("1 process waited for a lock, on %s, for %s or more, until lock_timeout ended its statement", what, dur(took[0]))
+	}
+	if going -= ended; going > 0 && len(took) == 1 {
+		line = fmt.Sprintf("1 process waits for a lock, on %s: %s so far, and the log does not say when it got it", what, dur(took[0]))
+	}
+	if going > 0 && len(took) > 1 {
+		line = fmt.Sprintf("%s waited for a lock, on %s most; where the log ends %d still wait, the longest for %s so far", processes(len(took)), what, going, dur(e.longestGoing()))
+	}
+	r.figure(line)
+	e.queue.figure(r)
+	// The process at the head of the chain holds a lock and waits for none.
+	for _, h := range e.holders {
+		if _, waits := e.waits[h]; !waits {
+			r.figure("process " + h + " holds it and waits for none itself")
+			r.next("psql -c \"SELECT pid, state, xact_start, query FROM pg_stat_activity WHERE pid = "+h+"\"", "says what the holder does: often it is idle in its transaction")
+			break
+		}
+	}
+	r.fact(FactLockWait, attach.Median(took)*1e3, what)
+	r.outside("a lock in the database's own tables, which another transaction holds", line, 0)
+	r.Not = "It is a lock of tables or rows, not one of the process: CPU and disk are not shown to be short."
+}

@@ -1,0 +1,137 @@
+package goruntime
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// readList reads what -list prints: the lines of some functions.
+func (p *profile) readList(lines []paste.Line) attach.Reading {
+	r := attach.Reading{Title: "pprof -list", State: attach.Healthy, Means: "it shows which lines of the source used the profile's quantity", Not: "what requests waited for",
+		Figures: listFigures(lines)}
+	if p.kind == profGoroutine {
+		r.Glance, r.State = true, attach.CannotTell
+		r.Means = "it shows at which lines of the source goroutines are, in one moment"
+	}
+	for i, line := range lines {
+		rest, ok := strings.CutPrefix(strings.TrimSpace(line.Text), "ROUTINE ")
+		if !ok || i+1 >= len(lines) || p.kind != profOther && p.kind != profGoroutine {
+			continue
+		}
+		sums := lines[i+1].Text
+		if fileBelow(lines, i+1) && i+2 < len(lines) {
+			sums = lines[i+2].Text
+		}
+		n, all := parked(sums)
+		if fn := goName(firstWord(strings.TrimLeft(rest, "= "))); n > 0 && poolFunction(fn) {
+			line := fmt.Sprintf("%.0f in %s, which waits for a free connection of the pool%s", n, fn, ofAll(all))
+			r.Figures = append([]string{line}, r.Figures...)
+			r.Glance, r.State = true, attach.CannotTell
+			r.Means = "goroutines wait for a connection of the pool, all of which are in use; or so often it was waited for, where the profile counts waits"
+			r.Signs = []attach.Sign{{Cause: "pool-exhaustion", Grade: attach.Candidate, Proof: []string{line}}}
+			r.Next = []attach.Next{{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=2'", Why: "says what those do that have the connections"}}
+			return r
+		}
+	}
+	return r
+}
+
+// parked is how many a function has with what it calls, by "0  20 (flat, cum) 0.005% of Total", and
+// of how many. It computes nothing itself. 0: these are no numbers of goroutines or of waits.
+func parked(sums string) (n, all float64) {
+	f := strings.Fields(sums)
+	if len(f) < 5 || f[0] != "0" || f[2] != "(flat," {
+		return 0, 0
+	}
+	n, unit, ok := amount(f[1])
+	if !ok || unit != "" || n != float64(int64(n)) {
+		return 0, 0
+	}
+	share, _ := number(strings.TrimSuffix(f[4], "%"))
+	return n, 100 * ratio(n, share)
+}
+
+// ofAll says of how many some are, by their share.
+func ofAll(all float64) string {
+	if all <= 0 {
+		return ""
+	}
+	short, _ := number(fmt.Sprintf("%.2g", all)) // the share has two digits
+	return fmt.Sprintf("; the profile has about %.0f in all", short)
+}
+
+// listLine knows the lines of -list: flat, cum, number, source.
+func listLine(s string) bool {
+	f := strings.Fields(s)
+	if len(f) < 3 {
+		return false
+	}
+	for _, v := range f[:2] {
+		if _, _, ok := amount(v); !ok && v != "." {
+			return false
+		}
+	}
+	return strings.Contains(f[2], ":") && digits(f[2]) > 0 || strings.HasPrefix(f[2], "(flat")
+}
+
+// fileBelow knows the name of a listed function's file that was broken off its line.
+func fileBelow(lines []paste.Line, i int) bool {
+	return i > 0 && i+1 < len(lines) && strings.HasPrefix(strings.TrimSpace(lines[i-1].Text), "ROUTINE ===") && strings.Contains(lines[i+1].Text, "(flat, cum)")
+}
+
+// listFigures says of each function what it has, and which of its lines has most.
+func listFigures(lines []paste.Line) (out []string) {
+	total := ""
+	for i, line := range lines {
+		if t, is := strings.CutPrefix(strings.TrimSpace(line.Text), "Total: "); is && len(t) < 30 {
+			total = " (" + t + ")"
+		}
+		rest, ok := strings.CutPrefix(strings.TrimSpace(line.Text), "ROUTINE ")
+		if !ok || i+1 >= len(lines) || len(out) >= 6 {
+			continue
+		}
+		sums := lines[i+1].Text
+		if fileBelow(lines, i+1) {
+			sums = lines[i+2].Text
+		}
+		out = append(out, strings.TrimLeft(rest, "= ")+": "+strings.Join(strings.Fields(sums), " ")+total)
+		if top := topLine(lines[i+2:], sums); top != "" {
+			out = append(out, top)
+		}
+	}
+	return out
+}
+
+// topLine is the source line of one function that has most, with what it calls.
+func topLine(lines []paste.Line, sums string) (top string) {
+	most, shown := 0.0, 0.0
+	for _, line := range lines {
+		text := strings.TrimSpace(line.Text)
+		if strings.HasPrefix(text, "ROUTINE ") {
+			break
+		}
+		f := strings.Fields(text)
+		if len(f) < 4 || !listLine(text) || strings.HasPrefix(f[2], "(flat") {
+			continue
+		}
+		v, _, ok := amount(f[1])
+		if ok {
+			shown += v
+		}
+		if ok && v > most {
+			number, source, _ := strings.Cut(strings.Join(f[2:], " "), ":")
+			most, top = v, fmt.Sprintf("line %s, %s: %s", number, f[1], strings.TrimSpace(source))
+		}
+	}
+	f := strings.Fields(sums)
+	if top == "" || len(f) < 2 {
+		return top
+	}
+	if all, _, ok := amount(f[1]); ok && shown < all/2 {
+		return "most of it is in lines that are cut off; of those shown: " + top
+	}
+	return "most of it: " + top
+}

@@ -1,0 +1,98 @@
+package kernelfile
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/sched"
+)
+
+// blockedState: a thread in D cannot be woken by a signal; one in I or S waits for work.
+func blockedState(t *task) bool { return t.hung || t.state == "" || t.state == "D" }
+
+func (r *report) readTasks(out *attach.Reading) {
+	var all []wait
+	hung, stacks, blocked := 0, 0, 0
+	for _, t := range r.tasks {
+		stack := t.sure
+		if len(stack) == 0 {
+			stack = t.maybe
+		}
+		if t.hung {
+			hung++
+		}
+		if !blockedState(t) {
+			continue
+		}
+		blocked++
+		if len(stack) > 0 {
+			stacks++
+			w := waitOf(stack)
+			if len(t.sure) == 0 {
+				w.at = "" // any of them may be left over
+			}
+			all = append(all, w)
+		}
+	}
+	if blocked == 0 {
+		return
+	}
+	counts := countWaits(all)
+	signs, outside := waitSigns(counts, len(all), hung > 0)
+	if hung > 0 {
+		r.blame(&signs)
+	}
+	out.Signs = append(out.Signs, signs...)
+	var figures []string
+	if m := r.first[hungTask]; m != nil {
+		figures = append(figures, fmt.Sprintf("%s without a wake-up for %s s or more, the first %s (pid %s)", plural(hung, "task", "tasks"), m[3], printed(m[1]), m[2]))
+	}
+	if stacks > 0 && stacks < blocked {
+		figures = append(figures, fmt.Sprintf("the paste has the stacks of %d of the %d tasks", stacks, blocked))
+	}
+	for _, c := range counts {
+		figures = append(figures, c.String())
+	}
+	for _, o := range r.owners {
+		figures = append(figures, o.String())
+	}
+	means := fmt.Sprintf("%s in the kernel and cannot go on", plural(max(hung, blocked), "task waits", "tasks wait"))
+	if stacks > 0 && stacks < blocked {
+		means += fmt.Sprintf("; %d of their stacks %s", stacks, map[bool]string{true: "says for what", false: "say for what"}[stacks == 1])
+	}
+	switch {
+	case len(outside) > 0:
+		means += fmt.Sprintf(": for %s, outside what whystall can look into.", outside[0])
+	case len(counts) > 0 && len(counts[0].in) == 0:
+		means += fmt.Sprintf(": most likely for %s; each function on the stacks is marked as one that may be left over.", counts[0].words)
+	case len(counts) > 0:
+		means += fmt.Sprintf(": for %s, in %s.", counts[0].words, printed(counts[0].in[0]))
+	default:
+		means += "; the stacks that would say for what are not in the paste."
+	}
+	say(out, attach.CannotTell, means, figures...)
+	out.Not = "who holds a lock that is waited for, unless an owner is named: the holder's own stack decides"
+	if onDisk := slices.ContainsFunc(counts, func(c waitCount) bool { return c.wait.block == sched.BlockDisk }); onDisk {
+		out.Next = append(out.Next, attach.Next{Command: "cat /proc/pressure/io; iostat -x 1 5", Why: "whether a disk is the one that does not answer"})
+	} else {
+		out.Next = append(out.Next, attach.Next{Command: "echo w > /proc/sysrq-trigger; dmesg | tail -200", Why: "the stacks of all blocked tasks: the holder is among them, or waits for none"})
+	}
+}
+
+// blame follows a named owner of a lock to what the owner itself waits for.
+func (r *report) blame(signs *[]attach.Sign) {
+	for _, t := range r.tasks {
+		for _, o := range r.owners {
+			if o.pid != t.pid || len(t.sure) == 0 {
+				continue
+			}
+			cause := causeOf(waitOf(t.sure).block)
+			for i := range *signs {
+				if s := &(*signs)[i]; cause != "" && s.Cause != cause && (s.Cause == "kernel-lock" || s.Cause == "mmap-lock") {
+					s.BecauseOf = cause
+				}
+			}
+		}
+	}
+}

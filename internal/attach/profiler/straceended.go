@@ -1,0 +1,55 @@
+package profiler
+
+import (
+	"fmt"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
+)
+
+// futexWait is a wait for a futex without a limit of time.
+type futexWait struct {
+	addr  string // "": it is none
+	value string // that the kernel was told to find there
+}
+
+// "futex(0x7f10, FUTEX_WAIT_PRIVATE, 2, NULL <unfinished ...>"
+var futexForever = pattern.New(`^futex\((0x[0-9a-f]+), FUTEX_WAIT(?:_BITSET)?(?:_PRIVATE)?(?:\|FUTEX_CLOCK_REALTIME)?, (\d+), NULL\b`)
+
+func futexWaitOf(text string) futexWait {
+	if m := futexForever.FindStringSubmatch(text); m != nil {
+		return futexWait{m[1], m[2]}
+	}
+	return futexWait{}
+}
+
+// heldWaited is what glibc's mutexes, and others made like them, hold while a thread has them and
+// another waits. Conditions have other values.
+const heldWaited = "2"
+
+// waitForOne says what most threads of a trace wait for, where it is one futex, and it came to none
+// of them before the trace ended.
+func (t *callTrace) waitForOne(r *attach.Reading) bool {
+	by := map[futexWait]int{}
+	var first futexWait
+	for _, w := range t.stuck {
+		if by[w]++; by[w] > by[first] || by[w] == by[first] && w.addr < first.addr {
+			first = w
+		}
+	}
+	n := by[first]
+	if n < 2 || n < len(t.threads)/2 {
+		return false
+	}
+	line := fmt.Sprintf("%d of %d threads wait for one futex, %s, without a limit of time", n, len(t.threads), first.addr)
+	r.Figures = append([]string{line}, r.Figures...)
+	r.Means = upper(line) + ": for a lock, or for a condition that nobody signals."
+	r.Not = "How long they wait is not in it; a pool's threads without work wait for one condition in the same way."
+	if first.value == heldWaited {
+		r.Means = upper(line) + ". Its value, 2, is that of a mutex which is held: if its holder never gives it back, it is a deadlock."
+		r.Not = "Who holds it is not in it, nor how long they wait: the stacks of all threads say that."
+		r.Signs = append(r.Signs, attach.Sign{Cause: "lock-contention", Grade: attach.Candidate, Proof: []string{line + "; its value is that of a mutex which is held"}})
+	}
+	r.Next = append(r.Next, ask("gdb -p PID -batch -ex 'thread apply all bt'", t.pid, "which lock that is, and what its holder does"))
+	return true
+}

@@ -1,0 +1,108 @@
+package stackdump
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
+)
+
+var (
+	// gcOpen is the start of a collection whose line was broken: its bracket is not closed.
+	gcOpen = pattern.New(`(?:^|: )\[(?:GC|Full GC)(?: \([^()]*(?:\(\))?[^()]*\))* *$`)
+	// gcPiece is what follows: a generation, the heap, or the time.
+	gcPiece = pattern.New(`^(?:\[?(?:PSYoungGen|ParOldGen|PSOldGen|PSPermGen|Metaspace|ParNew|DefNew|CMS|CMS Perm *|Tenured|Perm *): .*\],?|\d+[KMG]->\d+[KMG]\(\d+[KMG]\),?(?: [\d.,]+ secs\].*)?|[\d.,]+ secs\].*)$`)
+)
+
+// mostPieces bounds the lines of one collection.
+const mostPieces = 8
+
+// brokenGC returns how many lines one collection takes that somebody broke into pieces; 0: none
+// starts here, or its time is not in it.
+func brokenGC(lines []paste.Line) int {
+	if first := lines[0].Text; !strings.Contains(first, "[GC") && !strings.Contains(first, "[Full GC") || !gcOpen.MatchString(first) {
+		return 0
+	}
+	for n := 1; n < len(lines) && n <= mostPieces && lines[n].Command == ""; n++ {
+		text := strings.TrimSpace(lines[n].Text)
+		if !gcPiece.MatchString(text) {
+			return 0
+		}
+		if strings.Contains(text, " secs]") {
+			return n + 1
+		}
+	}
+	return 0
+}
+
+// unbroken is a collection on one line.
+func unbroken(lines []paste.Line) string {
+	var all []string
+	for _, l := range lines {
+		all = append(all, strings.TrimSpace(l.Text))
+	}
+	return strings.Join(all, " ")
+}
+
+// zgcRow is a row of ZGC's statistics: the mean and the most of 10 s, 10 min, 10 h and all.
+var zgcRow = pattern.New(`^(?:\[[^\]]*\])*\s*(Critical|Phase|Subphase|Collector|Memory|Contention|System|Generation|Young \w+|Old \w+): (\S.*?) {2,}((?:[\d.]+ / [\d.]+ +){4})(ops/s|ms|MB/s|MB|threads|load|%|pages/s)$`)
+
+// zgcStats is what these rows say.
+type zgcStats struct {
+	rows, critical int     // rows; of them, those of threads that waited for the collector
+	stalled        string  // one of them that is not zero
+	pause          float64 // the longest stop of all threads, in s
+	rate           float64 // most memory that was allocated, in MB/s
+	rated          bool
+}
+
+func (z *zgcStats) line(text string) bool {
+	m := zgcRow.FindStringSubmatch(text)
+	if m == nil {
+		return false
+	}
+	z.rows++
+	most := 0.0
+	for _, pair := range strings.Fields(strings.ReplaceAll(m[3], " / ", "/")) {
+		_, v, _ := strings.Cut(pair, "/")
+		n, _ := decimal(v)
+		most = max(most, n)
+	}
+	switch {
+	case m[1] == "Critical" && strings.HasSuffix(m[2], "Stall"):
+		z.critical++
+		if most > 0 && (z.stalled == "" || m[4] == "ms") {
+			z.stalled = fmt.Sprintf("%s: at most %s %s", strings.ToLower(m[2]), strings.TrimSuffix(fmt.Sprintf("%.1f", most), ".0"), m[4])
+		}
+	case strings.HasPrefix(m[2], "Pause ") && m[4] == "ms":
+		z.pause = max(z.pause, most/1e3)
+	case strings.HasPrefix(m[2], "Allocation Rate"):
+		z.rate, z.rated = most, true
+	}
+	return true
+}
+
+func (z *zgcStats) judge(r *attach.Reading) {
+	r.Title = "ZGC's statistics, " + attach.Plural(z.rows, "row")
+	r.Means = "The mean and the most of ten seconds, minutes and hours: none of these rows says that anybody waited."
+	if z.pause > 0 {
+		r.Figures = append(r.Figures, "the longest stop of all threads: "+span(z.pause))
+	}
+	if z.rated {
+		r.Figures = append(r.Figures, fmt.Sprintf("memory is allocated at %.0f MB/s at most", z.rate))
+	}
+	switch {
+	case z.stalled != "":
+		r.Figures = append([]string{z.stalled}, r.Figures...)
+		r.Means = "Threads had to wait for the collector: it did not keep up with what is allocated."
+		r.Not = "How many threads waited, and when: the table has the mean and the most."
+	case z.pause >= longStop:
+		r.Means = "Some stops are long enough for requests to feel them; when, the table does not say."
+	case z.critical > 0:
+		r.State = attach.Healthy
+		r.Figures = append([]string{fmt.Sprintf("0 in all %d rows of threads that wait for the collector", z.critical)}, r.Figures...)
+		r.Means = "No thread had to wait for the collector. Critical is the name of the group of rows."
+	}
+}

@@ -1,0 +1,64 @@
+package stackdump
+
+import (
+	"strings"
+
+	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
+)
+
+// deadlockHead is the first line of what the JVM says of a deadlock below its threads.
+const deadlockHead = "Found one Java-level deadlock"
+
+var (
+	// "  waiting to lock monitor 0x7f00 (object 0x71b0, a java.lang.Object),"
+	deadMonitor = pattern.New(`^waiting to lock monitor \S+ \(object (0x[0-9a-f]+), an? (.+)\),?$`)
+	// "  waiting for ownable synchronizer 0x71b0, (a java.util.concurrent.locks.X$Sync),"
+	deadOwnable = pattern.New(`^waiting for ownable synchronizer (0x[0-9a-f]+), \(an? (.+)\),?$`)
+	deadHolder  = pattern.New(`^(?:in JNI, )?which is held by "(.*)"$`)
+)
+
+// inDeadlock is the thread's name in a line that is a name and a colon; "": it is none.
+func inDeadlock(text string) string {
+	if name, ok := strings.CutPrefix(text, "\""); ok && strings.HasSuffix(name, "\":") {
+		return strings.TrimSuffix(name, "\":")
+	}
+	return ""
+}
+
+// parseDeadlock reads the section about deadlocks where it stands alone: who waits for what, who
+// holds it, and then the stacks of these threads.
+func parseDeadlock(lines []paste.Line) *dump {
+	d := &dump{owners: map[string]int{}, cycle: true, tool: "the JVM's report of a deadlock", whole: "jcmd PID Thread.print -l"}
+	byName := map[string]*thread{}
+	of := func(name string) *thread {
+		if byName[name] == nil {
+			byName[name] = &thread{name: name, n: 1, state: "BLOCKED"}
+			d.threads = append(d.threads, byName[name])
+		}
+		return byName[name]
+	}
+	var t *thread
+	for _, l := range lines {
+		text := strings.TrimSpace(l.Text)
+		if name := inDeadlock(text); name != "" {
+			t = of(name)
+			continue
+		}
+		if t == nil {
+			continue
+		}
+		if m := deadMonitor.FindStringSubmatch(text); m != nil {
+			t.wants, t.what, t.wait.call = m[1], m[2], "waiting to lock"
+		} else if m := deadOwnable.FindStringSubmatch(text); m != nil {
+			t.wants, t.what, t.wait.call = m[1], m[2], "parking to wait for"
+		} else if m := deadHolder.FindStringSubmatch(text); m != nil {
+			if h := of(m[1]); t.wants != "" {
+				h.holds = append(h.holds, t.wants)
+			}
+		} else {
+			t.line(l.Text, text)
+		}
+	}
+	return d
+}

@@ -1,0 +1,40 @@
+package systool
+
+import "fmt"
+
+// peaks notes the report in which requests took longest.
+func (d *device) peaks(all []report, name string) {
+	for _, r := range all {
+		one := r.disks[name]
+		rate, worst := 0.0, 0.0
+		for _, c := range []string{"r/s", "w/s"} {
+			v, _ := one.get(c)
+			rate += v
+		}
+		for _, c := range []string{"await", "r_await", "w_await"} {
+			v, _ := one.get(c)
+			worst = max(worst, v)
+		}
+		if util, _ := one.get("%util"); rate >= 1 && util >= utilSome && worst > d.peak {
+			d.peak, d.peakRate = worst, rate
+		}
+	}
+}
+
+// lateByOne says that a disk is slow for whoever waits for each request, though little is asked of
+// it.
+func (d device) lateByOne(v *verdict) {
+	switch {
+	case v.Means != "":
+		return
+	case d.peak >= awaitSlow:
+		v.candidate("disk-wait", 0, fmt.Sprintf("%s: %s ms a request in one report, at %s requests/s; %s ms at the median of all", d.name, plain(d.peak), plain(d.peakRate), plain(d.worst())))
+	case d.worst() >= awaitSome && d.reads+d.writes >= 1 && d.util >= utilSome:
+		v.unsure = true
+	default:
+		return
+	}
+	v.means("requests to %s take %s ms at the median and up to %s ms, though few are asked: who waits for each write, as a log that is synced does, waits as long", d.name, plain(d.worst()), plain(max(d.peak, d.worst())))
+	v.not("a low %util and a short queue say that little is asked of a disk, and not that it answers fast")
+	v.next("biolatency-bpfcc -D 10 1", "how long single requests take")
+}
