@@ -103,7 +103,7 @@ func wholeOf(f *finding.Finding) string {
 	case f.Explains.CPUNS > 0:
 		return "of CPU time"
 	case f.Explains.WaitedNS > 0:
-		return "of the time in which goroutines have work"
+		return "of the time in which it has work"
 	case f.Scope == finding.Usual:
 		return "of every request's time"
 	case f.Explains.NS > 0:
@@ -153,6 +153,8 @@ func before(a, b *story) string {
 		return next + "requests pay it, and that is of the process as a whole"
 	case f.Scope == finding.Slow && f.BeyondUsual > g.BeyondUsual:
 		return next + fmt.Sprintf("of what usual requests do not lose as well it takes %s, and %d takes %s", percent(f.BeyondUsual), b.n, percent(g.BeyondUsual))
+	case g.Confidence == finding.Possible && f.Confidence != finding.Possible:
+		return next + "that one is possible, and no more"
 	case wholeOf(f) != wholeOf(g):
 		return next + "that one is a share " + wholeOf(g)
 	}

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -312,27 +313,17 @@ func (a *Attached) headline() (title, style string) {
 		return "A RISK, AND NOTHING THAT SHOWS A LOSS", yellow
 	case len(a.Parts) == 0:
 		return "NOT KNOWN", yellow
-	case a.State == AttachedUnsure && a.onlyContext():
-		return "CONTEXT: NOTHING IN IT SAYS WHETHER ANYTHING IS SLOW", yellow
+	case a.State == AttachedUnsure && a.nothingOpen():
+		return "NOTHING IN IT SAYS WHETHER ANYTHING IS SLOW", yellow
 	case a.State == AttachedUnsure:
 		return "CANNOT TELL", yellow
 	}
 	return "HEALTHY, AS FAR AS THIS SHOWS", green
 }
 
-// onlyContext reports whether no part says anything of health.
-func (a *Attached) onlyContext() bool {
-	for i := range a.Parts {
-		if a.Parts[i].State != AttachedContext {
-			return false
-		}
-	}
-	for _, u := range a.Unknown {
-		if u.Is == "" {
-			return false
-		}
-	}
-	return len(a.Parts) > 0
+// nothingOpen reports whether all outputs are known, and no command would tell more.
+func (a *Attached) nothingOpen() bool {
+	return len(a.Next) == 0 && !slices.ContainsFunc(a.Unknown, func(u AttachedUnknown) bool { return u.Is == "" })
 }
 
 // label names a cause and how sure it is.

@@ -258,6 +258,8 @@ func (r *Report) amount(f *finding.Finding) string {
 		return fmt.Sprintf("explains %s of CPU time (%s)", percent(f.Share), finding.Duration(e.CPUNS))
 	case e.Bytes > 0:
 		return fmt.Sprintf("explains %s of memory (%s)", percent(f.Share), finding.Bytes(e.Bytes))
+	case e.WaitedNS > 0:
+		return fmt.Sprintf("explains %s %s (%s)", percent(f.Share), wholeOf(f), finding.Duration(e.WaitedNS))
 	}
 	return "explains " + percent(f.Share)
 }
