@@ -163,7 +163,7 @@ func TestPerfCollector(t *testing.T) {
 		t.Errorf("header: %+v", h)
 	}
 	var outs, ins, waits, queued, born, freshOuts, sampled, lost int
-	funcs := map[string]int{}
+	stacks, funcs := map[uint32]int{}, map[string]int{}
 	on := false
 	err = r.Each(func(recs []kernel.Record) error {
 		for _, rec := range recs {
@@ -199,9 +199,7 @@ func TestPerfCollector(t *testing.T) {
 				}
 			case kernel.Sample:
 				sampled++
-				for _, f := range r.Stack(rec.User) {
-					funcs[f.Func]++
-				}
+				stacks[rec.User]++
 			case kernel.Lost:
 				lost += int(rec.Arg[0])
 			}
@@ -213,6 +211,12 @@ func TestPerfCollector(t *testing.T) {
 	}
 	if r.Ended() != "" {
 		t.Errorf("the stream is not whole: %s", r.Ended())
+	}
+	// A stack is named meanwhile, so it may come after its samples.
+	for id, n := range stacks {
+		for _, f := range r.Stack(id) {
+			funcs[f.Func] += n
+		}
 	}
 	// Where a machine is so busy that records are lost, each may have been one of those that are
 	// counted.
