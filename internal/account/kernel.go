@@ -26,6 +26,7 @@ type Kernel struct {
 	Lost      int64                  `json:"lost"`       // records that are known to be lost
 	Untold    [kernel.Extras]float64 `json:"-"`          // the part of the recording without each
 	Turns     bool                   `json:"-"`          // the turns of loops around many sockets are told apart
+	Unread    bool                   `json:"-"`          // it is seen since when data lay in a socket that a loop came to later
 	UnknownNS int64                  `json:"unknown_ns"` // of the target's threads' time for which records are missing
 	// Joined: a Go trace was there, with the same clock or with one whose clock was found out.
 	Joined bool `json:"joined"`

@@ -49,11 +49,14 @@ type Result struct {
 // Loop is a loop around many sockets whose one thread has all requests: how often one of them made
 // the thread wait for something else than work, for 2 ms or more, and how often the thread then
 // went on to another socket without a wait. Busy and BusyBehind are the same of requests that
-// computed for 2 ms or more.
+// computed for 2 ms or more. Long are the thread's turns that computed for so long, LongNS in all;
+// Timed of them were no requests, but what it does when a timer goes off.
 type Loop struct {
 	TID              uint32 // 0: the requests have no such loop, or several
 	Held, Behind     int64
 	Busy, BusyBehind int64
+	Long, Timed      int64
+	LongNS           int64
 }
 
 // Requests says which units of work were found.

@@ -24,6 +24,7 @@ func Sums(k *sched.Timeline, works *oncpu.Works, set *evidence.Set) *account.Ker
 	r := &account.Kernel{Source: h.Source, Release: h.Kernel, Begin: begin, End: end, PerTask: h.PerTask, AllTasks: h.AllTasks, Missing: slices.Clone(h.Missing),
 		Lost: totals.Lost, UnknownNS: totals.BreakNS, Switches: totals.Switches, Involuntary: totals.Involuntary}
 	r.Untold = untold(k.Levels(), begin, end)
+	r.Unread = slices.Contains(h.Recorded, kernel.SightUnread) && r.Untold[kernel.Sockets] < mostUntold
 	r.Turns = slices.Contains(h.Recorded, kernel.SightTurns) && r.Untold[kernel.Sockets] < mostUntold
 	if s := k.Ended(); s != "" {
 		r.Missing = append(r.Missing, kernel.Missing{What: []kernel.Sight{kernel.SightWhole}, Why: s})

@@ -148,7 +148,7 @@ func (s *bpfStream) header(n *naming) kernel.Header {
 		h.Recorded = append(h.Recorded, partSights[part]...)
 	}
 	if !n.goroutines() && slices.Contains(h.Recorded, kernel.SightSockets) {
-		h.Recorded = append(h.Recorded, kernel.SightTurns)
+		h.Recorded = append(h.Recorded, kernel.SightTurns, kernel.SightUnread)
 	}
 	for _, m := range s.r.Missing {
 		h.Missing = append(h.Missing, kernel.Missing{What: partSights[m.Part], Why: m.Why})

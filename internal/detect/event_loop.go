@@ -44,7 +44,7 @@ var _ = register(&Detector{
 	Floor:  Floor{NS: loopNS, Share: leastOwn},
 	Native: true,
 	Applies: func(r *account.Result, facts Facts) bool {
-		return facts.Runtime == "node" || heldOften(r) || busyOften(r)
+		return facts.Runtime == "node" || heldOften(r) || busyOften(r) || longOften(r)
 	},
 	Doc: `What happens
   Node runs all JavaScript of a process on one thread. While a callback computes, no other request
@@ -54,17 +54,22 @@ var _ = register(&Detector{
   it wait: a sleep, a query by a library that blocks, a child process.
 
 Evidence
-  Slow column: computing of the loop's thread between two waits for events, or between its reads
-  of two sockets, from 10 ms a slow request up. A loop with much to do answers many requests
-  without a wait; the reads tell them apart (Linux 6.3 and later). Where they were not recorded a
-  slow request counts if the loop is idle half of the time and it computes for 50 usual ones.
+  Slow column: time in which a request's data lay in its socket, as the loop's thread computed
+  without a pause for 2 ms or more: for other requests, or for a timer of the program. Both ends
+  are records (Linux 6.3 and later). It counts from 5 ms a slow request up, or half of the median
+  in a fast service but no less than 2 ms, where such turns take four times what usual requests
+  compute.
+  Where arrivals were not recorded, or too little lay there: computing of the loop's thread between
+  two waits for events, or between its reads of two sockets, from 10 ms a slow request up. A loop
+  with much to do answers many requests without a wait; the reads tell them apart (Linux 6.3 and
+  later). Where they were not recorded a slow request counts if the loop is idle half of the time
+  and it computes for 50 usual ones.
   Less than 10 ms counts in a fast service, but no less than 2 ms and half of the median, where
   the thread goes on to another socket at once after half of such requests, and usual ones compute
   for less than a quarter. This is supported at most, and holds for any program whose requests
-  have one thread. The
-  share of the time that this thread was on a CPU: as many of the requests that come find it at
-  work, if they come independently of each other. Which request waited, and for how long, is not
-  seen: its data lies in a socket that nobody reads. So the finding is possible and no more.
+  have one thread. The share of the time that this thread was on a CPU: as many of the requests
+  that come find it at work, if they come independently of each other. That others waited is not
+  seen then, so the finding is possible and no more.
   Waits of the loop's thread within requests, for anything but a lock, count from 5 ms a slow
   request up, in any program whose requests have one thread. After a tenth of those of 2 ms or
   more the thread must go on to another socket at once: a request lay there, or came while the
@@ -95,6 +100,10 @@ Sources
   cluster and perf_hooks; R. W. Wolff, Poisson arrivals see time averages, 1982.`,
 	Look: lookLoop,
 	Tell: func(p *Pass, f *finding.Finding) {
+		if p.grantedOf(leaf(account.LeafBehindTurn)) > 0 {
+			tellUnread(p, f)
+			return
+		}
 		if p.grantedOf(leaf(account.LeafOnCPU)) == 0 {
 			tellHeld(p, f)
 			return
@@ -156,6 +165,9 @@ func lookLoop(p *Pass) {
 		p.Blind("no request is visible: what the loop did without a pause is not known")
 		return
 	}
+	if claimUnread(p) {
+		return
+	}
 	busy := busyOften(p.Ledger)
 	if claimHeldLoop(p) || p.Facts.Runtime != "node" && !busy {
 		return
@@ -191,6 +203,56 @@ func busyOften(r *account.Result) bool {
 	}
 	l := r.Loop
 	return l.BusyBehind >= leastBehind && 2*l.BusyBehind >= l.Busy
+}
+
+// longOften reports whether the loop's one thread had many turns that computed for long.
+func longOften(r *account.Result) bool {
+	return r != nil && r.Loop.TID != 0 && r.Loop.Long >= leastBehind
+}
+
+// claimUnread claims the time in which requests' data lay in their sockets behind turns that are
+// longer than usual ones. It reports whether that is enough.
+func claimUnread(p *Pass) bool {
+	if !longOften(p.Ledger) {
+		return false
+	}
+	l, own := p.Ledger.Loop, int64(0)
+	for i := range p.Ledger.Median.Accounts {
+		if a := &p.Ledger.Median.Accounts[i]; a.Class == account.ClassOwn && a.Leaf == account.LeafOnCPU {
+			own += a.NS
+		}
+	}
+	if l.LongNS/l.Long < longerTimes*perRequest(&p.Ledger.Median, own) {
+		return false
+	}
+	p.ClaimWhere(leaf(account.LeafBehindTurn))
+	p.SetFloor(Floor{NS: max(leastBusyNS, min(heldFloor.NS, p.Ledger.Requests.P50/2)), Share: heldFloor.Share})
+	if len(p.claims) > 0 && p.board.below(*p.floor, p.Claimed()) == "" {
+		return true
+	}
+	p.claims, p.floor = nil, nil
+	return false
+}
+
+func tellUnread(p *Pass, f *finding.Finding) {
+	l := p.Ledger.Loop
+	f.Summary = fmt.Sprintf("%s lie unread in their sockets for %s (%s of their time), as the one thread that runs all requests computes something else without a pause", p.who(), p.per(p.NS()), p.share(p.NS()))
+	p.measure()
+	p.Proof("kernel records: threads", "thread %d had %s of 2 ms or more, %s on average", l.TID, times(l.Long, "turn", "turns"), finding.Duration(l.LongNS/l.Long))
+	if l.Timed > 0 {
+		p.Proof("kernel records: timers", "%d of these turns were no request: a timer of the program had started them", l.Timed)
+	}
+	what := "what computes"
+	if 2*l.Timed > l.Long {
+		what = "what the timer starts"
+	}
+	if p.Facts.Runtime == "node" {
+		f.Remedy = append(f.Remedy, "move "+what+" to worker_threads or a process of its own; node --cpu-prof names the function", "split it (setImmediate between the parts)")
+		f.Verify = p.verify("slow requests lie unread for less than " + p.per(p.NS()) + "; perf_hooks.monitorEventLoopDelay falls with it")
+		return
+	}
+	f.Remedy = append(f.Remedy, "move "+what+" to a thread or a process of its own, or split it", "run more processes, which bounds how many wait behind one")
+	f.Verify = p.verify("slow requests lie unread for less than " + p.per(p.NS()))
 }
 
 // heldOften reports whether requests made the loop's thread wait.

@@ -37,16 +37,17 @@ func (f *finder) units() {
 // cutter cuts one life after the other into units. A unit opens with the life and with each end of
 // a wait for work, and closes with the start of the next and with the life.
 type cutter struct {
-	f    *finder
-	life *life
-	role *role
-	unit Unit
-	open bool  // unit is under way, and:
-	lost bool  // records are missing within
-	head bool  // it was under way when the recording started
-	born bool  // it starts with the thread
-	held bool  // its thread waited for something else than work, for long
-	onNS int64 // on a CPU
+	f     *finder
+	life  *life
+	role  *role
+	unit  Unit
+	open  bool  // unit is under way, and:
+	lost  bool  // records are missing within
+	timed bool  // none is open, but the thread works since a timer went off
+	head  bool  // it was under way when the recording started
+	born  bool  // it starts with the thread
+	held  bool  // its thread waited for something else than work, for long
+	onNS  int64 // on a CPU
 }
 
 // start takes up a life; nil for one without a role, which has no units.
@@ -56,7 +57,7 @@ func (c *cutter) start(l *life) {
 		return
 	}
 	c.role = &c.f.set.roles[l.role]
-	c.open, c.lost, c.held = true, false, false
+	c.open, c.lost, c.held, c.timed = true, false, false, false
 	c.head, c.born = !l.born, l.born
 	c.unit, c.onNS = Unit{Begin: l.begin, TID: l.tid}, 0
 	if l.born {
@@ -85,11 +86,13 @@ func (c *cutter) see(s *sched.Stretch) {
 		if c.open {
 			c.close(s.Whole.Begin, request.Kept)
 		}
+		c.endTimed(s.Whole.Begin)
 		switch c.f.endOf(s) {
 		case endSignal: // it goes back to its wait
 			return
 		case endTimer:
-			if c.role.tier != tierTimer { // a timeout: it only looks whether there is more to do
+			if c.role.tier != tierTimer { // a timeout: it works for no request, or only looks for more to do
+				c.timed, c.unit.Begin, c.onNS = true, s.End, 0
 				return
 			}
 		}
@@ -110,7 +113,10 @@ func (c *cutter) see(s *sched.Stretch) {
 // that they lay in their sockets meanwhile no record shows.
 func (c *cutter) run(s *sched.Stretch) {
 	at := s.Begin
-	if own := &c.life.sites[max(c.life.best, 0)].key; c.life.best >= 0 && c.role.tier == tierNet && own.multi == multiMany {
+	if c.life.aroundSockets() && c.role.tier == tierNet {
+		if c.timed {
+			at = c.untime(s)
+		}
 		c.f.timeline.EventsOf(c.life.tid, s.Begin, s.End, func(e *sched.Event) bool {
 			if !c.open || e.Begin-c.unit.Begin < leastTurnNS {
 				return true
@@ -132,6 +138,35 @@ func (c *cutter) run(s *sched.Stretch) {
 	c.onNS += s.End - at
 }
 
+// untime ends what the thread does since a timer went off where it reads data that lay in a socket
+// meanwhile: a unit starts there. It returns from when on the stretch s belongs to that unit.
+func (c *cutter) untime(s *sched.Stretch) int64 {
+	read := int64(-1)
+	c.f.timeline.EventsOf(c.life.tid, s.Begin, s.End, func(e *sched.Event) bool {
+		if e.End >= s.Begin && e.End < s.End && (read < 0 || e.End < read) {
+			read = e.End
+		}
+		return true
+	}, kernel.SocketReady)
+	if read < 0 {
+		return s.Begin
+	}
+	c.onNS += read - s.Begin
+	c.endTimed(read)
+	c.open, c.lost, c.head, c.born, c.held = true, false, false, false, false
+	c.unit, c.onNS = Unit{Begin: read, TID: c.life.tid}, 0
+	return read
+}
+
+// endTimed ends what the thread did since a timer went off.
+func (c *cutter) endTimed(at int64) {
+	if c.timed && c.onNS >= leastHeldNS {
+		c.f.longTurn(c.life.tid, span{c.unit.Begin, at}, c.onNS)
+		c.f.set.Loop.Timed++
+	}
+	c.timed = false
+}
+
 // leastHeldNS is as long as a wait within a unit, or its computing, must be to count as one that
 // holds a loop up.
 const leastHeldNS = 2e6
@@ -142,11 +177,7 @@ const leastTurnNS = 50e3
 // idle reports whether s is a wait for work of the life.
 func (c *cutter) idle(s *sched.Stretch) bool {
 	k := c.f.keyOf(s)
-	if k.block == sched.BlockFutex && c.role.queues[k.arg] {
-		return true
-	}
-	own := &c.life.sites[max(c.life.best, 0)].key
-	return c.life.best >= 0 && (k == *own || k.vaguerThan(own))
+	return k.block == sched.BlockFutex && c.role.queues[k.arg] || c.life.waitsForWorkAt(&k)
 }
 
 // end ends the life and closes its last unit.
@@ -181,6 +212,9 @@ func (c *cutter) close(at int64, why request.LeftOut) {
 	case c.onNS >= leastHeldNS:
 		c.f.set.Loop.Busy++
 	}
+	if c.onNS >= leastHeldNS {
+		c.f.longTurn(c.unit.TID, span{c.unit.Begin, at}, c.onNS)
+	}
 	c.open, c.held = false, false
 	switch {
 	case why != request.Kept:
@@ -190,7 +224,7 @@ func (c *cutter) close(at int64, why request.LeftOut) {
 		why = request.Lost
 	}
 	u := c.unit
-	u.End, u.LeftOut = at, why
+	u.Taken, u.End, u.LeftOut = u.Begin, at, why
 	u.Group = c.group()
 	g := &c.f.set.Groups[u.Group]
 	if c.f.options.Entry != nil && why == request.Kept && !c.f.options.Entry.MatchString(g.Entry) {

@@ -24,6 +24,7 @@
 //	judge.go   from lives to roles, with all of these
 //	make.go    what it takes to make a thread and to give its stack back
 //	cut.go     lives are cut into units
+//	unread.go  since when a unit's data lay in its socket
 //	herd.go    threads that were woken for nothing have no unit
 //	list.go    which groups are requests
 //	find.go    the steps, in order: start here

@@ -20,6 +20,7 @@ import (
 //     thread's birth to its first wait for work is a unit of its own group.
 //  5. Where threads are woken all at once, those that found nothing to do have no unit (herd.go).
 //  6. Groups that only serve other groups' units are not requests (list.go).
+//  7. A unit starts when its data came, though the loop read it later (unread.go).
 //
 // A Go program has no units here: its requests are goroutines, which move between threads.
 func Find(k *sched.Timeline, o request.Options) *Set {
@@ -41,6 +42,7 @@ func Find(k *sched.Timeline, o request.Options) *Set {
 	f.herds()
 	f.list()
 	f.loop()
+	f.unread()
 	return &f.set
 }
 

@@ -28,6 +28,18 @@ func (l *life) waitsAt(addr uint64) bool {
 	return false
 }
 
+// waitsForWorkAt reports whether k is the place at which the thread waits for work.
+func (l *life) waitsForWorkAt(k *siteKey) bool {
+	if l.best < 0 {
+		return false
+	}
+	own := &l.sites[l.best].key
+	return *k == *own || k.vaguerThan(own)
+}
+
+// aroundSockets reports whether the thread waits for work at many sockets at once.
+func (l *life) aroundSockets() bool { return l.best >= 0 && l.sites[l.best].key.multi == multiMany }
+
 // nameKey is what tells threads apart before anything is known of what they do.
 type nameKey struct {
 	comm  string // with its numbers left out

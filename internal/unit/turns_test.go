@@ -111,8 +111,8 @@ func TestLoopBusy(t *testing.T) {
 		others bool
 		want   Loop
 	}{
-		{"others wait", true, Loop{TID: 11, Busy: 6, BusyBehind: 6}},
-		{"nobody waits", false, Loop{TID: 11, Busy: 6}},
+		{"others wait", true, Loop{TID: 11, Busy: 6, BusyBehind: 6, Long: 6, LongNS: 30_000_000}},
+		{"nobody waits", false, Loop{TID: 11, Busy: 6, Long: 6, LongNS: 30_000_000}},
 	} {
 		s := newScript()
 		s.thread(11, "worker")
@@ -132,5 +132,48 @@ func TestLoopBusy(t *testing.T) {
 		if f := s.find(t); f.Loop != c.want {
 			t.Errorf("%s: got %+v of %swant %+v", c.name, f.Loop, groupsOf(f), c.want)
 		}
+	}
+}
+
+// A timer computes for 12 ms each 200 ms. Data of a socket came 2 ms after it had started, and that
+// unit starts when its data came. Data that came as the thread slept starts none earlier.
+func TestLoopUnread(t *testing.T) {
+	s := newScript()
+	s.thread(11, "worker")
+	for i, at := 0, 100_000_000; i < 60; i, at = i+1, at+20_000_000 {
+		s.comes(11, at)
+		end := at + 300_000
+		if i%10 == 5 {
+			end = at + 13_000_000
+			s.line("socketready t=%d tid=11 other=11 flags=target args=10000000,3,%d", at+2_000_000, at-30_000_000)
+		} else {
+			s.line("socketready t=%d tid=11 other=11 flags=target args=300000,4,%d", at-200_000, at-20_000_000)
+		}
+		s.blocks(11, end, epoll(5))
+		if i%10 == 4 {
+			s.wokenByTimer(11, at+19_990_000)
+		} else {
+			s.wokenByNet(11, at+19_990_000)
+		}
+	}
+	f := s.find(t)
+	if want := (Loop{TID: 11, Long: 6, LongNS: 72_000_000, Timed: 6}); f.Loop != want {
+		t.Errorf("got %+v of %swant %+v", f.Loop, groupsOf(f), want)
+	}
+	late := 0
+	for _, u := range f.Of(11) {
+		if u.Begin == u.Taken {
+			continue
+		}
+		late++
+		if u.Taken-u.Begin != 10_000_000 || u.End-u.Taken != 1_000_000 {
+			t.Errorf("unit %+v: it lay %d ns and took %d", u, u.Taken-u.Begin, u.End-u.Taken)
+		}
+		if long, until := f.InLong(11, u.Begin); !long || until != u.Taken {
+			t.Errorf("at %d the thread is in a long turn: %v, until %d", u.Begin, long, until)
+		}
+	}
+	if late != 6 {
+		t.Errorf("%d units lay unread, want 6", late)
 	}
 }

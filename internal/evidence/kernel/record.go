@@ -88,8 +88,9 @@ const (
 	NUMAMove
 
 	// SocketReady: a stretch from the arrival of data for socket Arg[1] (its number is of this
-	// recording only) to TID's read of it. Other had found the socket empty at Arg[2]. Both threads
-	// are of the target.
+	// recording only) to TID's read of it. Other had found the socket empty at Arg[2], or left it
+	// so, where turns are recorded; there stretches below 0.1 ms are not reported. Both threads are
+	// of the target.
 	SocketReady
 
 	// File: from about Time on, the target's descriptor Arg[0] is a socket (Arg[1] is 1), or a

@@ -35,6 +35,7 @@ const (
 	SightKernelLocks         Sight = "kernel-locks"         // waits for the kernel's own locks
 	SightSockets             Sight = "sockets"              // since when a socket had data
 	SightTurns               Sight = "turns"                // that a thread goes on to another socket without waiting
+	SightUnread              Sight = "unread"               // since when data lay in a socket that a loop came to later
 	SightPageFaults          Sight = "page-faults"          //
 	SightNUMA                Sight = "numa"                 // hinting faults and pages moved
 	SightTargetNames         Sight = "target-names"         // names of the target's functions
@@ -49,7 +50,7 @@ var sights = []Sight{
 	SightSwitches, SightOtherTasks, SightRunQueues, SightNewThreads, SightMigrations, SightWakers, SightThreadsMade, SightThreadNames,
 	SightThreadEnds, SightExecs, SightAllThreads, SightWaitStacks, SightSamples, SightThrottling, SightQuotaTimers, SightTimers,
 	SightPreemptionAsked, SightPreemptionDelivered, SightFutexes, SightReclaim, SightMemcgReclaim, SightCompaction, SightMmapLock,
-	SightTLBFlushes, SightKernelLocks, SightSockets, SightTurns, SightPageFaults, SightNUMA, SightTargetNames, SightKernelNames, SightWhole, SightUnknown,
+	SightTLBFlushes, SightKernelLocks, SightSockets, SightTurns, SightUnread, SightPageFaults, SightNUMA, SightTargetNames, SightKernelNames, SightWhole, SightUnknown,
 }
 
 // Missing is something that a recording lacks: what, for code, and why, for people.

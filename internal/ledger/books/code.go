@@ -52,6 +52,8 @@ const (
 	LeafKernelLock
 	LeafPipe
 	LeafLock
+	LeafUnread
+	LeafBehindTurn
 	LeafMissing
 	leaves // how many there are
 )
@@ -100,6 +102,8 @@ var leafNames = [leaves]account.Leaf{
 	LeafKernelLock:    account.LeafKernelLock,
 	LeafPipe:          account.LeafPipe,
 	LeafLock:          account.LeafLock,
+	LeafUnread:        account.LeafUnread,
+	LeafBehindTurn:    account.LeafBehindTurn,
 	LeafMissing:       account.LeafMissing,
 }
 

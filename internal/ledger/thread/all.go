@@ -15,6 +15,13 @@ func (t *pass) addStates(grp *books.Group, u *unit.Unit) (running int64) {
 	for i := range t.buf {
 		s := &t.buf[i]
 		class, leaf := t.stateLeaf(s)
+		if leaf == books.LeafOnCPU && s.Begin < u.Taken {
+			t.walk.take = func(q *Piece) { c.Add(classOfLeaf(q.Leaf), q.Leaf, 0, q.Hi-q.Lo) }
+			t.walk.unread(u.TID, cut(s, s.Begin, min(s.End, u.Taken)))
+			if s = cut(s, min(s.End, u.Taken), s.End); s.Begin == s.End {
+				continue
+			}
+		}
 		if leaf == books.LeafOnCPU {
 			running += s.End - s.Begin
 		}

@@ -14,14 +14,22 @@ import (
 func (t *pass) explain(k *books.Kept, u *unit.Unit) {
 	t.books.Facts().Reset()
 	t.booked, t.cursor, t.explained = 0, u.Begin, u
-	t.walk.joiner = u.Joiner
+	t.walk.edges = edgesOf(u)
 	t.walk.Thread(u.TID, u.Begin, u.End, t.take)
-	t.walk.joiner = 0
+	t.walk.edges = edges{}
 	k.Limited = t.walk.limited()
 	t.books.TakeFacts(k)
 	if t.err == nil && (t.booked != u.End-u.Begin || t.cursor != u.End) {
 		t.err = fmt.Errorf("account for thread %d from %d ns: internal error: pieces add up to %d ns of %d", u.TID, u.Begin, t.booked, u.End-u.Begin)
 	}
+}
+
+func edgesOf(u *unit.Unit) edges {
+	e := edges{joiner: u.Joiner}
+	if u.Begin < u.Taken {
+		e.taken = u.Taken
+	}
+	return e
 }
 
 // part is what is booked of a piece at once: all of it or, in the run queue, the share of one

@@ -64,7 +64,7 @@ func blockLeaf(b sched.Block) (books.Leaf, bool) {
 // classOfLeaf is the class of a wait that was not followed.
 func classOfLeaf(l books.Leaf) books.Class {
 	switch l {
-	case books.LeafNetwork, books.LeafTimer:
+	case books.LeafNetwork, books.LeafTimer, books.LeafUnread, books.LeafBehindTurn:
 		return books.ClassOutside
 	case books.LeafLock, books.LeafLockBetween:
 		return books.ClassLock

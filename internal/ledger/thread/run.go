@@ -79,7 +79,7 @@ func newPass(k *sched.Timeline, o Options) *pass {
 	t.books.Sampled(t.samples.Works)
 	t.words = capacity.NewWords(k, t.names.Number)
 	t.units = unit.Find(k, request.Options{Entry: o.Entry})
-	t.turns = newTurns(t.walk, t.units)
+	t.turns, t.walk.long = newTurns(t.walk, t.units), t.units.InLong
 	return t
 }
 

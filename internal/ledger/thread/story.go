@@ -15,10 +15,11 @@ const mostPieces = 1 << 15
 // slowest or that are the slowest with their largest account. The kernel's records are there as a
 // whole, so the walk is made once more when it is known who they are.
 func (t *pass) tell(r *account.Result, slow *books.Column) {
-	joiners := map[unitKey]uint32{}
+	known := map[unitKey]edges{}
 	for i := range t.units.Units {
-		if u := &t.units.Units[i]; u.Joiner != 0 {
-			joiners[unitKey{int64(u.TID), u.Begin, u.End}] = u.Joiner
+		u := &t.units.Units[i]
+		if e := edgesOf(u); e != (edges{}) {
+			known[unitKey{int64(u.TID), u.Begin, u.End}] = e
 		}
 	}
 	told := map[unitKey]bool{}
@@ -26,13 +27,13 @@ func (t *pass) tell(r *account.Result, slow *books.Column) {
 		q := &r.Requests.Slowest[i]
 		key := unitKey{q.Goroutine, q.Begin, q.End}
 		told[key] = true
-		r.Stories = append(r.Stories, t.story(key, joiners[key]))
+		r.Stories = append(r.Stories, t.story(key, known[key]))
 	}
-	r.Sketches = t.sketches(slow, joiners)
+	r.Sketches = t.sketches(slow, known)
 	for _, i := range others(&r.Sketches) {
 		s := &r.Sketches.List[i]
 		if key := (unitKey{s.Actor, s.Begin, s.End}); !told[key] && len(r.Others) < account.MostOthers {
-			r.Others = append(r.Others, t.story(key, joiners[key]))
+			r.Others = append(r.Others, t.story(key, known[key]))
 		}
 	}
 }
@@ -58,7 +59,7 @@ func others(k *account.Sketches) (list []int) {
 
 // sketches are the slow units in short, each with its chain. Where they are very many, chains are
 // shorter.
-func (t *pass) sketches(slow *books.Column, joiners map[unitKey]uint32) account.Sketches {
+func (t *pass) sketches(slow *books.Column, known map[unitKey]edges) account.Sketches {
 	out, _ := t.books.Sketches(t.units.Groups, slow)
 	te := NewTeller(t.k, 0, t.words, t.Func)
 	lanes := map[uint32]int{}
@@ -67,7 +68,7 @@ func (t *pass) sketches(slow *books.Column, joiners map[unitKey]uint32) account.
 	for i := range out.List {
 		s := &out.List[i]
 		chain = chain[:0]
-		t.walk.joiner = joiners[unitKey{s.Actor, s.Begin, s.End}]
+		t.walk.edges = known[unitKey{s.Actor, s.Begin, s.End}]
 		t.walk.Thread(uint32(s.Actor), s.Begin, s.End, func(p *Piece) {
 			if len(chain) == mostPieces {
 				last := &chain[len(chain)-1]
@@ -87,16 +88,16 @@ func (t *pass) sketches(slow *books.Column, joiners map[unitKey]uint32) account.
 		s.Chain = slices.Clone(Shortened(chain, min(account.MostSketchLinks, max(room/(len(out.List)-i), account.LeastSketchLinks)), s.End-s.Begin))
 		room -= len(s.Chain)
 	}
-	t.walk.joiner = 0
+	t.walk.edges = edges{}
 	out.Names, out.Stacks = te.Names, te.Stacks
 	return out
 }
 
-func (t *pass) story(q unitKey, joiner uint32) *account.Story {
+func (t *pass) story(q unitKey, e edges) *account.Story {
 	s := &account.Story{Begin: q.begin, End: q.end, Actor: q.tid}
 	te := NewTeller(t.k, 0, t.words, t.Func)
 	own := uint32(q.tid)
-	t.walk.joiner = joiner
+	t.walk.edges = e
 	threads := map[uint32]int64{own: q.end - q.begin + 1} // the first lane
 	var tids []uint32
 	t.walk.Thread(own, q.begin, q.end, func(p *Piece) {
@@ -109,7 +110,7 @@ func (t *pass) story(q unitKey, joiner uint32) *account.Story {
 		threads[p.TID] += p.Hi - p.Lo
 		s.Chain, tids = append(s.Chain, t.link(te, p)), append(tids, p.TID)
 	})
-	t.walk.joiner = 0
+	t.walk.edges = edges{}
 	s.Lanes = te.Lanes(threads, q.begin, q.end)
 	for i := range s.Chain {
 		s.Chain[i].Lane = slices.IndexFunc(s.Lanes, func(l account.Lane) bool { return l.Kind == account.LaneThread && l.ID == int64(tids[i]) })

@@ -33,20 +33,16 @@ import (
 // burstNS is how long a thread that wakes many for the same reason works between two of them.
 const burstNS = 50e3
 
-// turns judges waits for turns. It knows the units by thread.
+// turns judges waits for turns.
 type turns struct {
-	k      *sched.Timeline
-	walk   *Walk
-	units  *unit.Set
-	ranges map[uint32]unitRange // by TID
-	last   turn                 // a wait has many pieces: the wait that was judged last
+	k     *sched.Timeline
+	walk  *Walk
+	units *unit.Set
+	last  turn // a wait has many pieces: the wait that was judged last
 
 	wakes     []sched.Waking
 	stretches []sched.Stretch
 }
-
-// unitRange is a thread's units, which stand side by side in the list of all: [from,to).
-type unitRange struct{ from, to int32 }
 
 // turn is the judgement of one wait, which waiter and end identify.
 type turn struct {
@@ -57,17 +53,7 @@ type turn struct {
 }
 
 func newTurns(w *Walk, units *unit.Set) *turns {
-	t := &turns{k: w.k, walk: w, units: units, ranges: map[uint32]unitRange{}}
-	for i := range units.Units {
-		tid := units.Units[i].TID
-		r, ok := t.ranges[tid]
-		if !ok {
-			r.from = int32(i)
-		}
-		r.to = int32(i) + 1
-		t.ranges[tid] = r
-	}
-	return t
+	return &turns{k: w.k, walk: w, units: units}
 }
 
 // ofOthers is how much of [lo,hi), in which h's waker was followed, was for other units than u.
@@ -82,9 +68,9 @@ func (t *turns) ofOthers(u *unit.Unit, h *Hop, lo, hi int64) (ns int64, permit b
 	if !t.last.permit {
 		return max(0, min(hi, t.last.served)-lo), false
 	}
-	l := t.unitsOf(h.waker)
-	for i := sort.Search(len(l), func(i int) bool { return l[i].End > lo }); i < len(l) && l[i].Begin < hi; i++ {
-		ns += max(0, min(hi, l[i].End)-max(lo, l[i].Begin))
+	l := t.units.Of(h.waker)
+	for i := sort.Search(len(l), func(i int) bool { return l[i].End > lo }); i < len(l) && l[i].Taken < hi; i++ {
+		ns += max(0, min(hi, l[i].End)-max(lo, l[i].Taken))
 	}
 	return ns, true
 }
@@ -122,13 +108,13 @@ func (t *turns) judge(u *unit.Unit, h *Hop) turn {
 		first = min(first, w.Time)
 	}
 	if x := t.unitAt(h.waker, end); x != nil {
-		helper := x.Waker == h.waiter && x.Begin >= u.Begin
+		helper := x.Waker == h.waiter && x.Taken >= u.Taken
 		r.permit = alike <= 1 && !helper
 		return r
 	}
 	for ; i >= 0; i-- {
 		w := &t.wakes[i]
-		if x := t.unitAt(w.TID, w.Time); w.TID != h.waiter && x != nil && x.Begin < w.Time && t.waitedAlike(h, w) {
+		if x := t.unitAt(w.TID, w.Time); w.TID != h.waiter && x != nil && x.Taken < w.Time && t.waitedAlike(h, w) {
 			r.served = w.Time
 			break
 		}
@@ -136,17 +122,11 @@ func (t *turns) judge(u *unit.Unit, h *Hop) turn {
 	return r
 }
 
-// unitsOf is the units of a thread, in order of time.
-func (t *turns) unitsOf(tid uint32) []unit.Unit {
-	r := t.ranges[tid]
-	return t.units.Units[r.from:r.to]
-}
-
 // unitAt is the listed unit that tid was in at a time; nil without one.
 func (t *turns) unitAt(tid uint32, at int64) *unit.Unit {
-	l := t.unitsOf(tid)
+	l := t.units.Of(tid)
 	i := sort.Search(len(l), func(i int) bool { return l[i].End >= at })
-	if i == len(l) || l[i].Begin > at || !t.units.Groups[l[i].Group].Listed {
+	if i == len(l) || l[i].Taken > at || !t.units.Groups[l[i].Group].Listed {
 		return nil
 	}
 	return &l[i]

@@ -42,7 +42,7 @@ func (t *pass) lockWaits(r *account.Kernel) (l capacity.Times, instead []account
 	within := map[uint32]capacity.Times{} // units, by thread
 	for i := range t.units.Units {
 		if u := &t.units.Units[i]; u.LeftOut == request.Kept && t.units.Groups[u.Group].Listed {
-			within[u.TID] = append(within[u.TID], capacity.Span{Lo: u.Begin, Hi: u.End})
+			within[u.TID] = append(within[u.TID], capacity.Span{Lo: u.Taken, Hi: u.End})
 		}
 	}
 	for tid, times := range within {

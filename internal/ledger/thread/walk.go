@@ -11,7 +11,8 @@ import (
 //
 //  1. Its stretches come from the timeline, in order of time. Each becomes pieces, and the pieces
 //     tile [lo,hi) exactly.
-//  2. On a CPU, throttled, or in the run queue: one piece. In the run queue the piece also lists
+//  2. On a CPU, throttled, or in the run queue: one piece. While a unit lay in its socket, the CPU
+//     time of its thread was for others. In the run queue the piece also lists
 //     the threads that had the CPU.
 //  3. A wait that no thread ends by a release, as for a disk, a fault or a timer: one piece.
 //  4. Any other wait may have been interrupted and resumed. So first its real end is found
@@ -47,8 +48,10 @@ type Walk struct {
 	lives func() *sched.Lives // read when it is first asked for
 	take  func(*Piece)        // of the thread that is being explained
 
-	// joiner frees the stack of the explained thread after that one's end; 0: nobody is known to.
-	joiner uint32
+	edges // of the unit that is explained
+
+	// long is unit.Set.InLong; of use where a unit was taken late.
+	long func(tid uint32, at int64) (long bool, until int64)
 
 	stacks       map[uint32]wakeStack     // by StackID
 	acquisitions map[uint64][]acquisition // by futex, parallel to its releases
@@ -63,6 +66,12 @@ type Walk struct {
 	holding   []sched.Stretch
 	shares    []sched.Share
 	wakings   []sched.Waking
+}
+
+// edges is what is known of a unit beyond its thread's work on it.
+type edges struct {
+	joiner uint32 // frees the thread's stack after its end; 0: nobody is known to
+	taken  int64  // up to then the thread worked for others
 }
 
 // NewWalk starts a walk over k.
@@ -103,8 +112,30 @@ func (w *Walk) walk(tid uint32, lo, hi int64) {
 			continue
 		case sched.Queued:
 			w.shares = w.k.Behind(tid, s.Begin, s.End, w.shares[:0])
+		case sched.OnCPU:
+			if depth == 0 && s.Begin < w.taken && leaf == books.LeafOnCPU {
+				w.unread(tid, cut(s, s.Begin, min(s.End, w.taken)))
+				s = cut(s, min(s.End, w.taken), s.End)
+			}
 		}
 		w.emit(tid, leaf, s)
+	}
+}
+
+// unread explains a stretch in which the thread worked for others, and the unit's data lay in its
+// socket.
+func (w *Walk) unread(tid uint32, s *sched.Stretch) {
+	for lo := s.Begin; lo < s.End; {
+		leaf, until := books.LeafUnread, s.End
+		if w.long != nil {
+			var long bool
+			if long, until = w.long(tid, lo); long {
+				leaf = books.LeafBehindTurn
+			}
+			until = min(until, s.End)
+		}
+		w.emit(tid, leaf, cut(s, lo, until))
+		lo = until
 	}
 }
 

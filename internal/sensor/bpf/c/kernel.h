@@ -65,6 +65,14 @@ struct thread_info {
 
 struct mm_struct;
 
+struct sk_buff_head {
+	u32 qlen;
+};
+
+struct sock {
+	struct sk_buff_head sk_receive_queue;
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int __state;

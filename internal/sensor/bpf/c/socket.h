@@ -1,7 +1,8 @@
 // Since when a socket had data for a reader that found it empty. The event has which thread found
 // it empty and which one read it, so that both ends of the wait between are known. Data for a
 // socket that no thread found empty keeps no thread waiting. And when a thread goes on from one
-// socket to another without waiting.
+// socket to another without waiting. In a loop around many sockets, requests wait that lie in a
+// socket until the loop comes to it: there a read that leaves nothing finds the socket empty, too.
 #pragma once
 #include "thread.h"
 
@@ -71,6 +72,42 @@ int socket_ready(u64 *ctx)
 	return 0;
 }
 
+// taken writes since when the data was there that a thread has read, if it came after the socket had
+// been found empty. In a loop it leaves out what is shorter than a turn.
+INLINE void taken(struct socket *s, u32 tid)
+{
+	u64 now = ktime_get_ns();
+	u64 empty = s->empty, ready = s->ready;
+	s->empty = 0;
+	s->ready = 0;
+	if (!empty || !ready || ready < empty || now < ready || (turns && now - ready < TURN))
+		return;
+	struct middle *m = reserve(sizeof(*m));
+	if (!m)
+		return;
+	fill(&m->s, K_SOCKET_READY, F_TARGET, ready, tid, s->by, 0);
+	m->arg[0] = now - ready;
+	m->arg[1] = s->number;
+	m->arg[2] = empty;
+	submit(m);
+}
+
+// emptied notes that a thread found a socket empty. Data that came during this call does not count
+// as the end of the wait that follows: too late is better than too early. If the call has read
+// something, more may be there.
+INLINE void emptied(struct socket *s, struct sock *sk, u32 tid, bool some)
+{
+	if (s->sk != (u64)sk) {
+		s->sk = (u64)sk;
+		s->number = __sync_fetch_and_add(&socket_numbers, 1) + 1;
+	}
+	s->ready = 0;
+	s->empty = ktime_get_ns();
+	s->by = tid;
+	if (some && sk->sk_receive_queue.qlen)
+		s->empty = 0;
+}
+
 SEC("tp_btf/sock_recv_length")
 int socket_read(u64 *ctx)
 {
@@ -84,33 +121,9 @@ int socket_read(u64 *ctx)
 	struct socket *s = socket_at(sk);
 	if (!s)
 		return 0;
-	if (got == -EAGAIN) {
-		if (s->sk != sk) {
-			s->sk = sk;
-			s->number = __sync_fetch_and_add(&socket_numbers, 1) + 1;
-		}
-		// Data that came during this call does not count as the end of the wait that follows: too
-		// late is better than too early.
-		s->ready = 0;
-		s->empty = ktime_get_ns();
-		s->by = t->pid;
-		return 0;
-	}
-	if (s->sk != sk || !s->empty)
-		return 0;
-	u64 now = ktime_get_ns();
-	u64 empty = s->empty, ready = s->ready;
-	s->empty = 0;
-	s->ready = 0;
-	if (!empty || !ready || ready < empty || now < ready)
-		return 0;
-	struct middle *m = reserve(sizeof(*m));
-	if (!m)
-		return 0;
-	fill(&m->s, K_SOCKET_READY, F_TARGET, ready, t->pid, s->by, 0);
-	m->arg[0] = now - ready;
-	m->arg[1] = s->number;
-	m->arg[2] = empty;
-	submit(m);
+	if (got != -EAGAIN && s->sk == sk && s->empty)
+		taken(s, t->pid);
+	if (got == -EAGAIN || (turns && got > 0))
+		emptied(s, (struct sock *)sk, t->pid, got > 0);
 	return 0;
 }
