@@ -110,7 +110,7 @@ var inRuntime = map[string]string{
 	"jvm":    "methods of the Java program, what its safepoints are for and whose monitors its threads wait for: that they wait for a safepoint or a monitor is shown (-Xlog:safepoint,gc and jstack say more)",
 	"python": "functions of the Python program: waits for the GIL are shown, and which thread has it, but not what that thread computes",
 	"ruby":   "methods of the Ruby program: waits for the GVL are shown, and which thread has it, but not what that thread computes",
-	"node":   "which callback of the JavaScript program runs: all run on one thread, and requests here are what it did without a pause; a request that came meanwhile waited for it, which is not seen",
+	"node":   "which callback of the JavaScript program runs: all run on one thread, and requests here are what it did without a pause",
 }
 
 func isKernelTier(name string) bool { return name == "kernel" || strings.HasPrefix(name, "kernel-") }

@@ -23,6 +23,8 @@ const hues: Record<string, string> = {
   "kernel lock": "lock",
   asleep: "asleep",
   "late poll": "late",
+  "unread in its socket": "late",
+  "unread in its socket, behind a long turn": "late",
   fault: "memory",
   "direct reclaim": "memory",
   "memory cgroup reclaim": "memory",
