@@ -98,7 +98,9 @@ func lookFault(p *Pass) {
 		p.Clear("%s", faultText(p))
 		return
 	}
-	// What reclaim took is direct-reclaim's, which looks later, and is often the root of faults.
+	// What reclaim took is direct-reclaim's, which looks later, and is often the root of faults. The
+	// sums overlap by nobody knows how much: at least half stays here, as faults that wait for a file
+	// do not end with reclaim.
 	p.claimWait(ns - min(ns/2, k.Reclaim.NS+k.Memcg.NS+k.Compact.NS))
 	if !p.onlyShares(ns) {
 		p.capProcess()
@@ -214,7 +216,7 @@ func grows(p *Pass) bool {
 		return false
 	}
 	k := kernelOf(p)
-	return k.OnCPU == nil || 2*k.Major.NS > k.Faults.NS || ratio(k.OnCPU.Of(account.WorkFault).Low, k.OnCPU.NS) < processShare
+	return k.OnCPU == nil || mostlyMajor(k) || ratio(k.OnCPU.Of(account.WorkFault).Low, k.OnCPU.NS) < processShare
 }
 
 // stays reports whether most of the pages that were faulted in are still there, and were not
@@ -226,11 +228,14 @@ func stays(p *Pass) bool {
 		return false
 	}
 	stayed := (m.End - m.Begin) / (pageSize / 2)
-	if 2*k.Major.NS > k.Faults.NS {
+	if mostlyMajor(k) {
 		stayed /= mappedAround
 	}
 	return stayed > k.FaultsN
 }
+
+// mostlyMajor reports whether major faults took most of the time of faults.
+func mostlyMajor(k *account.Kernel) bool { return 2*k.Major.NS > k.Faults.NS }
 
 // mappedAround is how many pages a fault in a file brings at least in a program that starts.
 const mappedAround = 4
@@ -264,7 +269,7 @@ func tellFault(p *Pass, f *finding.Finding) {
 	}
 	kind, huge, asleep := "page faults", false, false
 	switch {
-	case k.Major.NS >= k.Huge.NS && 2*k.Major.NS > k.Faults.NS:
+	case k.Major.NS >= k.Huge.NS && mostlyMajor(k):
 		kind = "major page faults, which read a file or swap"
 		if l := k.Major.Flags; len(l) > 0 && 2*l[0].NS > k.Major.NS {
 			kind = "major page faults, which read a file, mostly " + l[0].Who

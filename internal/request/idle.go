@@ -26,10 +26,11 @@ func (p *program) decide(id uint32, returns uint32) {
 	for _, sid := range e.sites {
 		s := &p.sites[sid]
 		good, all := s.net+s.timer+s.other-min(s.other, s.replies), s.net+s.timer+s.other+s.unfit
+		share := s.share(e)
 		switch {
 		case s.tier() == tierTimer && p.shallower(e, s): // sleeps in the middle of its work
-		case s.returns == 0, s.returns*3 < s.blocks, good == 0, good*2 < all, s.share(e) < 0.5, s.share(e) < 0.9 && !p.learning:
-		case s.returns < returns, s.share(e) < 0.9: // most members may come yet
+		case s.returns == 0, s.returns*3 < s.blocks, good == 0, good*2 < all, share < 0.5, share < 0.9 && !p.learning:
+		case s.returns < returns, share < 0.9: // most members may come yet
 			if soon == 0 || e.prefers(s, &p.sites[soon]) {
 				soon = sid
 			}
