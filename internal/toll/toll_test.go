@@ -86,6 +86,14 @@ func TestUnit(t *testing.T) {
 	if b := weigh(without(evidence.CountedRead), a, k); b.Unit != UnitNet {
 		t.Errorf("without reads: unit %q", b.Unit)
 	}
+	// Of others the namespace received a tenth: that is no price of the target's.
+	less := stage(evidence.StageKernel, 10, 10, 1e7, 0)
+	if e, _ := weigh(without(evidence.CountedRead), a, less).Of(evidence.StageKernel, CPU); e.Said != Untold {
+		t.Errorf("a tenth of the packets: %+v", e)
+	}
+	if e, _ := weigh(all, a, less).Of(evidence.StageKernel, CPU); e.Said != Beyond {
+		t.Errorf("a tenth of the reads: %+v", e)
+	}
 	if b := weigh([]evidence.Counted{evidence.CountedCPU}, a, k); b.Unit != UnitNone {
 		t.Errorf("without work: unit %q", b.Unit)
 	} else if e, _ := b.Of(evidence.StageKernel, CPU); e.Said != NotKnown {

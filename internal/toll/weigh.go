@@ -180,19 +180,20 @@ func (b *Bill) compare(t *evidence.Toll, alone, s *Stage) {
 			used := before.BySecond.Value
 			judged.Growth, judged.Error = e.Growth*used/max(used, ofOneCPU), e.Error*used/max(used, ofOneCPU)
 		}
-		e.Said = said(judged, known, changed)
+		e.Said = said(judged, known, changed, b.Unit)
 		b.Effects = append(b.Effects, e)
 	}
 }
 
 // said decides what can be said of an effect. CPU time a unit of work hardly depends on the load;
-// waits and throttling do, so with another load nothing is said of them. Of Queued nothing is
-// judged: its part that counts is in Held.
-func said(e Effect, known, changed bool) Said {
+// waits and throttling do, so with another load nothing is said of them. What a namespace received
+// is of others as well: where that changed, it was perhaps no work of the target's. Of Queued
+// nothing is judged: its part that counts is in Held.
+func said(e Effect, known, changed bool, unit Unit) Said {
 	switch {
 	case !known:
 		return NotKnown
-	case changed && e.Measure != CPU:
+	case changed && (e.Measure != CPU || unit == UnitNet):
 		return Untold
 	case e.Limit == 0:
 		return Untold
