@@ -23,6 +23,7 @@
 //	redislog.go       Redis' log; mysqladmin's line
 //	postgres.go       PostgreSQL's log
 //	postgreslocks.go   of it: who waits for locks, and in which queue
+//	postgrescheckpoint.go  of it: checkpoints, what started them, and their fsyncs
 //	postgresvacuum.go  of it: what autovacuum took and left
 //	pgstate.go        pg_stat_activity
 //	pgplan.go         PostgreSQL's plans: nodes and their times
@@ -31,14 +32,17 @@
 //	mysqlplan.go      MySQL's plans as a tree
 //	innodb.go         InnoDB's status
 //	mysql.go          MySQL's processlist and slow log
+//	mysqlwaits.go     of the processlist: who waits longest for a lock, and who may have it
 //	mysqlcomma.go     of it: a processlist with commas
 //	mysqllog.go       MySQL's error log: the page cleaner
 //	explain.go        MySQL's EXPLAIN, pg_locks
 //	planjson.go       plans as JSON
 //	mongo.go          MongoDB's slow operations
 //	hotthreads.go     Elasticsearch's hot threads
+//	elasticslow.go    Elasticsearch's slow logs
 //	sqltable.go       results of statements, as clients print them
 //	sqlviews.go       tables of which it is known what they say: locks, statements, waits
+//	mssql.go          of them: what sessions of SQL Server wait for; tables below strokes
 //	pgbouncer.go      of them: PgBouncer's pools
 //	sqlmore.go        ClickHouse's query_log, PgHero's list
 //	sqlstate.go       the others: counters and settings
@@ -60,6 +64,8 @@
 //	dotnetcounters.go  what dotnet-counters collects
 //	apitrace.go       traces of requests that Kubernetes logs
 //	rdkafka.go        what librdkafka counts
+//	kafkagroup.go     what a consumer group of Kafka has not read yet
+//	rabbitqueues.go   how much lies in RabbitMQ's queues
 //	rabbitmq.go       RabbitMQ's alarms
 //	proxyerrors.go    what nginx and HAProxy say of servers behind them
 //	accesslog.go      logs of HAProxy and nginx with times

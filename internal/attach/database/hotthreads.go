@@ -62,6 +62,9 @@ func readHotThreads(p *attach.Part) attach.Reading {
 		}
 		n++
 		line := fmt.Sprintf("%s %% %s: %s", m[1], m[7], m[8])
+		if m[3] == "other" {
+			line = fmt.Sprintf("%s %% of a CPU over %s: %s", m[2], m[6], m[8])
+		}
 		if m[3] == "idle" {
 			line = fmt.Sprintf("%s %% of a CPU, idle %s %% of the time: %s", m[2], m[4], m[8])
 		}
@@ -85,7 +88,7 @@ func readHotThreads(p *attach.Part) attach.Reading {
 		return r.done(attach.Healthy)
 	}
 	r.Means = "It names the threads that used the CPU most in half a second; whether requests waited, it does not say."
-	r.Not = "Busy threads are no cause: no queue and no wait is in it."
+	r.Not = "Busy threads are no cause: no queue and no wait is in it. The stacks are of other moments than the shares, and do not divide them."
 	r.next("curl -s localhost:9200/_cat/thread_pool?v", "has queued and rejected requests of each pool")
 	return r.done(attach.CannotTell)
 }

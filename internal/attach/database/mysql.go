@@ -103,6 +103,7 @@ func procRow(text string) bool {
 
 // connection is a row of the processlist.
 type connection struct {
+	id                   string
 	command, state, info string
 	s                    float64
 }
@@ -118,6 +119,8 @@ func parseProcesslist(lines []paste.Line) (list []connection) {
 		if m := procField.FindStringSubmatch(l.Text); m != nil && len(list) > 0 && head == nil {
 			c := &list[len(list)-1]
 			switch m[1] {
+			case "Id":
+				c.id = m[2]
 			case "Command":
 				c.command = m[2]
 			case "State":
@@ -159,7 +162,7 @@ func parseProcesslist(lines []paste.Line) (list []connection) {
 		if len(cells) < 5 || head == nil || noRow(l.Text) {
 			continue
 		}
-		c := connection{command: cell("Command"), state: cell("State"), info: cell("Info")}
+		c := connection{id: cell("Id"), command: cell("Command"), state: cell("State"), info: cell("Info")}
 		c.s, _ = number(cell("Time"))
 		list = append(list, c)
 	}
@@ -187,7 +190,7 @@ func readProcesslist(p *attach.Part) attach.Reading {
 			continue
 		case strings.Contains(strings.ToLower(c.info), "show ") && strings.Contains(strings.ToLower(c.info), "processlist"):
 			continue
-		case strings.HasPrefix(low, "waiting for") && strings.Contains(low, "lock"), low == "locked", low == "system lock":
+		case c.waitsForLock():
 			locked++
 		case strings.Contains(low, "commit") || low == "query end" || low == "updating status":
 			commits++
@@ -210,8 +213,11 @@ func readProcesslist(p *attach.Part) attach.Reading {
 	r.Not = "One glance; Time is whole seconds in this state, and a sleeping connection may hold locks."
 	switch {
 	case locked > 0:
-		line := fmt.Sprintf("%d of %d wait for locks of tables or metadata", locked, busy)
-		r.figure(line)
+		line := fmt.Sprintf("%d of %d at work wait for locks of tables or metadata", locked, busy)
+		others := r.Figures
+		r.Figures = []string{line}
+		tellWaiter(r, list)
+		r.Figures = append(r.Figures, others...)
 		r.outside("a lock in the database's own tables, which another session holds", line, ratio(float64(locked), float64(busy)))
 		if strings.Contains(strings.ToLower(longest.state), "commit") && longest.s >= longCommit {
 			commit := fmt.Sprintf("one session commits for %s, and may be what the others wait for", dur(longest.s))

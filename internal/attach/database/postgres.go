@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/whystall/whystall/internal/attach"
-	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/format/paste"
 	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
@@ -30,7 +29,6 @@ var (
 	pgGot     = pattern.New(`process (\d+) acquired (\w+) on (.+?) after ([\d.]+) ms`)
 	pgHolder  = pattern.New(`Process(?:es)? holding the lock: ([\d, ]+)\. Wait queue: ([\d, ]+)`)
 	pgTook    = pattern.New(`duration: ([\d.]+) ms`)
-	pgCheck   = pattern.New(`checkpoint complete: wrote (\d+) buffers.*write=([\d.]+) s, sync=([\d.]+) s, total=([\d.]+) s; sync files=(\d+), longest=([\d.]+) s`)
 	pgWords   = pattern.New(`still waiting for \w+ on|acquired \w+ on .* after [\d.]+ ms|duration: [\d.]+ ms|checkpoint (complete|starting)|checkpoints are occurring too frequently|automatic (vacuum|analyze) of|deadlock detected|Process \d+ waits for \w+ on .*; blocked by process|Process(es)? holding the lock|canceling statement due to|temporary file: path|database system|could not (fsync|serialize)|connection (authorized|received)`)
 	pgPrefix  = pattern.New(`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|^\[\d+\]|^<`)
 	pgCycle   = pattern.New(`^Process \d+(?: waits for |: )`)
@@ -78,13 +76,9 @@ type pgEvents struct {
 	queue     pgQueue
 	got       map[string]bool // those whose wait ended
 	on, mode  map[string]int
-	holders   []string
 	durations []float64
-	sync      []float64 // the longest fsync of each checkpoint
-	total     []float64
-	write     []float64 // how long each checkpoint wrote
-	wrote     float64   // buffers of the one that wrote longest
-	asleep    int       // slow statements that take their time on purpose
+	checks    pgCheckpoints
+	asleep    int // slow statements that take their time on purpose
 	deadlocks int
 	cycle     []string // who waits for whom in a deadlock
 	gaveUp    int      // statements that ended at lock_timeout
@@ -95,7 +89,7 @@ type pgEvents struct {
 }
 
 func readPGLog(p *attach.Part) attach.Reading {
-	e := pgEvents{waits: map[string]float64{}, queue: pgQueue{since: map[string]time.Time{}}, got: map[string]bool{}, on: map[string]int{}, mode: map[string]int{}}
+	e := pgEvents{waits: map[string]float64{}, queue: pgQueue{since: map[string]time.Time{}, wants: map[string]pgWant{}}, got: map[string]bool{}, on: map[string]int{}, mode: map[string]int{}}
 	for at := 0; at < len(p.Lines); {
 		record := pgRecord(p.Lines[at:])
 		text := record[0].Text
@@ -110,8 +104,8 @@ func readPGLog(p *attach.Part) attach.Reading {
 	if len(e.waits) > 0 {
 		e.locks(r)
 	}
-	e.checkpoints(r)
-	if e.often > 0 && len(e.sync) == 0 {
+	e.checks.tell(r)
+	if e.often > 0 {
 		r.figure("checkpoints too frequent: " + times(e.often))
 	}
 	if len(e.durations) > 0 {
@@ -164,9 +158,12 @@ func readPGLog(p *attach.Part) attach.Reading {
 		return r.done(attach.CannotTell)
 	}
 	r.Means = "The log complains about no lock, no slow statement and no long fsync."
-	if e.often > 0 {
+	if e.often > 0 || e.checks.forced() {
 		r.Means = "The log of changes fills max_wal_size so fast that checkpoints come one after another: each writes all changed pages."
 		r.Not = "That anybody waited for the disk: how long the fsyncs took is in the lines of completed checkpoints."
+		if len(e.checks.sync) > 0 {
+			r.Not = "That anybody waited for the disk: the longest fsync of these checkpoints is no long one."
+		}
 		r.next("psql -c 'SHOW max_wal_size'; psql -c 'SELECT * FROM pg_stat_bgwriter'", "how many checkpoints the size caused, and how many the time")
 		return r.done(attach.CannotTell)
 	}
@@ -201,9 +198,6 @@ func (e *pgEvents) line(text string) {
 		e.waits[m[1]] = max(e.waits[m[1]], ms/1e3)
 	}
 	e.queue.line(text, wait, e)
-	if m := pgHolder.FindStringSubmatch(text); m != nil {
-		e.holders = append(e.holders, strings.Split(m[1], ", ")...)
-	}
 	if m := pgTook.FindStringSubmatch(text); m != nil && !strings.Contains(text, " plan:") {
 		ms, _ := number(m[1])
 		e.durations = append(e.durations, ms/1e3)
@@ -211,16 +205,7 @@ func (e *pgEvents) line(text string) {
 			e.asleep++
 		}
 	}
-	if m := pgCheck.FindStringSubmatch(text); m != nil {
-		sync, _ := number(m[6])
-		total, _ := number(m[4])
-		write, _ := number(m[2])
-		if n, _ := number(m[1]); write >= slices.Max(append(e.write, 0)) {
-			e.wrote = n
-		}
-		e.write = append(e.write, write)
-		e.sync, e.total = append(e.sync, sync), append(e.total, total)
-	}
+	e.checks.line(text)
 	if strings.Contains(text, "canceling statement due to lock timeout") {
 		e.gaveUp++
 	}
@@ -245,24 +230,4 @@ func processes(n int) string {
 		return "1 process"
 	}
 	return fmt.Sprintf("%d processes", n)
-}
-
-func (e *pgEvents) checkpoints(r *result) {
-	if len(e.sync) == 0 {
-		return
-	}
-	line := fmt.Sprintf("%s: longest fsync of one file %s (median of checkpoints %s)", attach.Plural(len(e.sync), "checkpoint"), dur(slices.Max(e.sync)), dur(attach.Median(e.sync)))
-	r.figure(line)
-	if w := slices.Max(e.write); w >= 1 {
-		r.figure(fmt.Sprintf("the longest wrote for %s, %s buffers: spread over that time on purpose, unless it ends a recovery or a shutdown", dur(w), count(e.wrote)))
-	}
-	if e.often > 0 {
-		r.figure("checkpoints too frequent: " + times(e.often))
-	}
-	if slices.Max(e.sync) >= 1 {
-		r.fact(FactFsync, slices.Max(e.sync)*1e3, "checkpoint")
-		r.found("disk-wait", finding.Possible, line, 0)
-		r.Means = "A checkpoint's fsync took a second or more: what has to reach the disk meanwhile waits."
-		r.next("iostat -x 1 30", "says whether the disk is slow")
-	}
 }

@@ -1,6 +1,7 @@
 package database
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,7 +16,38 @@ import (
 type pgQueue struct {
 	since   map[string]time.Time // process -> when its wait started, while it goes on
 	longest []string             // the longest queue, its first process first
+	lock    string               // of which lock that queue is
 	last    []string             // the one that the log says last
+	wants   map[string]pgWant    // process -> what it waits for
+	now     string               // the process that the lines are about; "": of no wait
+	holders []pgHolds
+}
+
+// pgWant is the mode in which a process wants a lock, of what, and the statement that wants it.
+type pgWant struct{ mode, on, statement string }
+
+// pgHolds is a process that holds a lock for which others wait.
+type pgHolds struct{ pid, on string }
+
+var (
+	pgRuns   = pattern.New(`(?:CONTEXT:  SQL statement "|STATEMENT:  )(.+)`)
+	pgAnyLog = pattern.New(`(?:^|[ \]:>])(?:LOG|ERROR|FATAL|PANIC|WARNING):  `)
+)
+
+// about follows which process the lines are about, and keeps what it wants and runs.
+func (q *pgQueue) about(text string, wait []string) {
+	if pgAnyLog.MatchString(text) {
+		q.now = ""
+	}
+	if wait != nil && pgWait.MatchString(text) && (len(q.wants) < maxQueued || q.wants[wait[1]].mode != "") {
+		q.now = wait[1]
+		q.wants[q.now] = pgWant{mode: wait[2], on: wait[3]}
+	}
+	m := pgRuns.FindStringSubmatch(text)
+	if w := q.wants[q.now]; m != nil && q.now != "" && w.statement == "" {
+		w.statement = strings.TrimSuffix(m[1], `"`)
+		q.wants[q.now] = w
+	}
 }
 
 var pgStamp = pattern.New(`^(?:\S{1,40} )?"?(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?)`)
@@ -25,10 +57,8 @@ const maxQueued = 1 << 14
 
 // line takes in a line, of which wait is what it says of a wait's mark or end, if it does.
 func (q *pgQueue) line(text string, wait []string, e *pgEvents) {
-	var now time.Time
-	if m := pgStamp.FindStringSubmatch(text); m != nil {
-		now, _ = time.Parse("2006-01-02 15:04:05", m[1])
-	}
+	now := pgTimeOf(text)
+	q.about(text, wait)
 	if wait != nil {
 		ms, _ := number(wait[4])
 		if delete(q.since, wait[1]); pgWait.MatchString(text) && !now.IsZero() && len(q.since) < maxQueued {
@@ -39,9 +69,15 @@ func (q *pgQueue) line(text string, wait []string, e *pgEvents) {
 	if m == nil {
 		return
 	}
+	on := q.wants[q.now].on
+	for _, pid := range strings.Split(m[1], ", ") {
+		if len(q.holders) < maxQueued {
+			q.holders = append(q.holders, pgHolds{pid, on})
+		}
+	}
 	q.last = strings.Split(strings.TrimRight(m[2], ", "), ", ")
 	if len(q.last) > len(q.longest) {
-		q.longest = q.last
+		q.longest, q.lock = q.last, on
 	}
 	for _, pid := range q.last {
 		if at, ok := q.since[pid]; ok && now.After(at) {
@@ -50,16 +86,37 @@ func (q *pgQueue) line(text string, wait []string, e *pgEvents) {
 	}
 }
 
-// figure says how long the queue is, where it is one.
-func (q *pgQueue) figure(r *result) {
+// figure says how long the queue is, and what the first process in it wants, or the only one.
+func (q *pgQueue) figure(r *result, waits map[string]float64) {
 	if len(q.longest) < 2 {
+		for only := range waits {
+			if w := q.wants[only]; len(waits) == 1 && w.mode != "" {
+				r.figure("process " + only + w.text())
+			}
+		}
 		return
 	}
-	text := fmt.Sprintf("%s stand in the queue for it, process %s first: those behind it wait for it as well", processes(len(q.longest)), q.longest[0])
+	first := q.longest[0]
+	text := fmt.Sprintf("%s stand in the queue for %s, process %s first", processes(len(q.longest)), cmp.Or(q.lock, "it"), first)
 	if len(q.longest) > len(q.last) {
 		text = "at most " + text
 	}
+	if w := q.wants[first]; w.mode != "" && w.on == q.lock {
+		text += ", which" + w.text()
+	}
+	if q.wants[first].mode == "AccessExclusiveLock" { // which nobody shares
+		text += "; those behind it wait for it as well"
+	}
 	r.figure(text)
+}
+
+// text says what a process wants, behind its name.
+func (w pgWant) text() string {
+	text := " wants " + w.mode
+	if w.statement != "" {
+		text += ": " + short(w.statement)
+	}
+	return text
 }
 
 // longestGoing is the longest wait of those that go on where the log ends.
@@ -100,12 +157,12 @@ func (e *pgEvents) locks(r *result) {
 		line = fmt.Sprintf("%s waited for a lock, on %s most; where the log ends %d still wait, the longest for %s so far", processes(len(took)), what, going, dur(e.longestGoing()))
 	}
 	r.figure(line)
-	e.queue.figure(r)
+	e.queue.figure(r, e.waits)
 	// The process at the head of the chain holds a lock and waits for none.
-	for _, h := range e.holders {
-		if _, waits := e.waits[h]; !waits {
-			r.figure("process " + h + " holds it and waits for none itself")
-			r.next("psql -c \"SELECT pid, state, xact_start, query FROM pg_stat_activity WHERE pid = "+h+"\"", "says what the holder does: often it is idle in its transaction")
+	for _, h := range e.queue.holders {
+		if _, waits := e.waits[h.pid]; !waits {
+			r.figure(fmt.Sprintf("process %s holds %s, and these lines show no wait of its own", h.pid, cmp.Or(h.on, "it")))
+			r.next("psql -c \"SELECT pid, state, xact_start, query FROM pg_stat_activity WHERE pid = "+h.pid+"\"", "says what the holder does: often it is idle in its transaction")
 			break
 		}
 	}

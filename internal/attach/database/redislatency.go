@@ -32,7 +32,7 @@ var redisLatest = &attach.Kind{
 // the machine's.
 var redisIntrinsic = &attach.Kind{
 	Name:  "redis-cli --intrinsic-latency",
-	Hints: []string{"Max latency so far:", "total runs (avg latency", "Worst run took"},
+	Hints: []string{"Max latency so far:", "total runs (avg", "Worst run took"},
 	Claim: func(lines []paste.Line) int {
 		n := 0
 		for n < len(lines) && (intrinsicMax.MatchString(lines[n].Text) || intrinsicEnd.MatchString(lines[n].Text) || strings.HasPrefix(lines[n].Text, "Worst run took") ||
@@ -65,7 +65,7 @@ var (
 	eventName    = pattern.New(`^(?:\d+\) )?1\) "(command|fast-command|fork|rename|expire-cycle|expire-del|eviction-\w+|active-defrag-cycle|aof-[\w-]+|rdb-[\w-]+|while-blocked-cron|module-[\w-]+)"$`)
 	cliInt       = pattern.New(`^\s*(?:\d+\) )+\(integer\) (\d+)(?:\s+#.*)?$`)
 	intrinsicMax = pattern.New(`^Max latency so far: (\d+) microseconds\.?$`)
-	intrinsicEnd = pattern.New(`^(\d+) total runs \(avg latency: ([\d.]+) microseconds`)
+	intrinsicEnd = pattern.New(`^(\d+) total runs \(avg (latency: )?([\d.]+) microseconds`) // before 2.8.10 whole microseconds
 	pingLine     = pattern.New(`min: (\d+), max: (\d+), avg: ([\d.]+) \((\d+) samples\)`)
 )
 
@@ -313,21 +313,24 @@ func readLatest(p *attach.Part) attach.Reading {
 
 func readIntrinsic(p *attach.Part) attach.Reading {
 	r := &result{}
-	worst, avg, ended := 0.0, 0.0, false
+	worst, avg, ended, whole := 0.0, 0.0, false, false
 	for _, l := range p.Lines {
 		if m := intrinsicMax.FindStringSubmatch(l.Text); m != nil {
 			v, _ := number(m[1])
 			worst = max(worst, v)
 		}
 		if m := intrinsicEnd.FindStringSubmatch(l.Text); m != nil {
-			avg, _ = number(m[2])
-			ended = true
+			avg, _ = number(m[3])
+			ended, whole = true, m[2] == ""
 		}
 	}
 	r.Title = "redis-cli --intrinsic-latency: the machine's own, without a Redis"
 	line := "at most " + dur(worst/1e6) + " in which a computing process did not run"
 	r.figure(line)
-	if ended {
+	switch {
+	case ended && whole:
+		r.figure("on average " + three(avg) + " µs a run, in whole microseconds")
+	case ended:
 		r.figure("on average " + three(avg*1e3) + " ns a run")
 	}
 	r.fact(FactStall, worst/1e3, "machine")

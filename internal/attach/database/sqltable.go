@@ -18,6 +18,7 @@ type sqlTable struct {
 	rows    []map[string]string
 	lines   int
 	footer  bool // "3 rows in set", "(3 rows)": or a form that only SQL clients have
+	cut     int  // rows that end before their last column
 }
 
 // mostRows bounds what of a table is read.
@@ -110,6 +111,8 @@ func readTable(lines []paste.Line) *sqlTable {
 		})
 	case planRule.MatchString(first) || strings.Contains(first, "|") || strings.Contains(first, "\t"):
 		return readGrid(lines)
+	case len(lines) > 1 && lines[1].Command == "" && ruled(lines[1].Text):
+		return readRuled(lines)
 	}
 	return nil
 }
@@ -309,7 +312,7 @@ type sqlView struct {
 // tables better. It is one kind and not one of each view, since nearly any line of a log may be the
 // start of a table, and is asked about once.
 func sqlKind(others []*attach.Kind) *attach.Kind {
-	k := &attach.Kind{Name: "result of a statement", Hints: []string{"|", "\t", "+--", ". row *", "-[ RECORD", "Row "}, Claim: claimSQL, Read: readSQL, Apart: func(paste.Line) bool { return true }}
+	k := &attach.Kind{Name: "result of a statement", Hints: []string{"|", "\t", "+--", ". row *", "-[ RECORD", "Row ", "wait_type"}, Claim: claimSQL, Read: readSQL, Apart: func(paste.Line) bool { return true }}
 	for _, o := range others {
 		k.Yields = append(k.Yields, o.Name)
 	}
@@ -346,6 +349,9 @@ func readSQL(p *attach.Part) attach.Reading {
 	r := &result{}
 	r.Title = v.name + ", " + attach.Plural(len(t.rows), "row")
 	r.leftRows(p.Lines, len(t.rows))
+	if t.cut > 0 {
+		r.Flaws = append(r.Flaws, attach.Plural(t.cut, "row")+" cut off before the last column")
+	}
 	v.read(r, t)
 	if r.Means == "" {
 		r.Means = "It says nothing of why a service is slow."

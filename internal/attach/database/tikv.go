@@ -174,7 +174,7 @@ func counted(list []float64, re *pattern.Regexp, text string) []float64 {
 func readTiKV(p *attach.Part) attach.Reading {
 	r := &result{}
 	var total, process, wait, snapshot, suspend, steps []float64
-	locked := 0
+	locked, slowest := 0, ""
 	for _, l := range p.Lines {
 		if strings.Contains(l.Text, "locked primary_lock") {
 			locked++
@@ -189,6 +189,9 @@ func readTiKV(p *attach.Part) attach.Reading {
 		if strings.Contains(l.Text, "slow-query") {
 			if kv["total_lifetime"] <= 0 {
 				continue
+			}
+			if kv["total_lifetime"] > slices.Max(append(total, 0)) {
+				slowest = l.Text
 			}
 			total = append(total, kv["total_lifetime"])
 			process, wait = append(process, kv["total_process_time"]), append(wait, kv["wait_time"]+kv["total_wait_time"])
@@ -215,23 +218,66 @@ func readTiKV(p *attach.Part) attach.Reading {
 		r.next("iostat -x 1 10", "says whether the disk of the raft log is slow")
 	}
 	if len(total) > 0 {
-		line := fmt.Sprintf("median slow query: %s in all; %s processed, %s waited, %s suspended", dur(attach.Median(total)), dur(attach.Median(process)), dur(attach.Median(wait)), dur(attach.Median(suspend)))
-		r.figure(line)
-		r.fact(FactServer, attach.Median(total)*1e3, "")
-		switch {
-		case attach.Median(wait) >= 0.5*attach.Median(total) && attach.Median(snapshot) < 0.5*attach.Median(wait):
-			r.fact(FactPoolWait, attach.Median(wait)*1e3, "")
-			r.found("pool-exhaustion", finding.Possible, line, ratio(attach.Median(wait), attach.Median(total)))
-			r.Means = "Queries waited for a thread of the read pool longer than they ran."
-		case attach.Median(suspend) >= 0.5*attach.Median(total):
-			r.candidate("pool-exhaustion", line)
-			r.candidate("cpu-contention", line)
-			r.Means = "Queries were suspended for most of their life: they gave way to others in the read pool, or had no CPU."
-		case attach.Median(process) >= 0.5*attach.Median(total):
-			r.outside("TiKV's own execution of the queries", line, ratio(attach.Median(process), attach.Median(total)))
-		}
-		r.next("EXPLAIN ANALYZE the statement", "shows how many keys it scans")
+		tikvQueries{total, process, wait, snapshot, suspend}.judge(r, slowest)
 	}
 	r.Not = "Only lines above TiKV's thresholds; a step of raft that took long waits for the disk or for CPU alike."
 	return r.done(attach.CannotTell)
+}
+
+// tikvQueries are where the life of each slow query went, in seconds.
+type tikvQueries struct{ total, process, wait, snapshot, suspend []float64 }
+
+// judge says what the queries did, or what they waited for; slowest is the line of the slowest one.
+func (q tikvQueries) judge(r *result, slowest string) {
+	total, process, wait, suspend := attach.Median(q.total), attach.Median(q.process), attach.Median(q.wait), attach.Median(q.suspend)
+	line := fmt.Sprintf("median slow query: %s in all; %s processed, %s waited, %s suspended", dur(total), dur(process), dur(wait), dur(suspend))
+	if len(q.total) == 1 {
+		line = fmt.Sprintf("the slow query took %s: %s processed, %s waited, %s suspended", dur(total), dur(process), dur(wait), dur(suspend))
+	}
+	r.figure(line)
+	which := "the slowest"
+	if len(q.total) == 1 {
+		which = "it"
+	}
+	scanned := tikvScan(r, slowest, which)
+	r.fact(FactServer, total*1e3, "")
+	switch {
+	case wait >= 0.5*total && attach.Median(q.snapshot) < 0.5*wait:
+		r.fact(FactPoolWait, wait*1e3, "")
+		r.found("pool-exhaustion", finding.Possible, line, ratio(wait, total))
+		r.Means = "Queries waited for a thread of the read pool longer than they ran."
+	case suspend >= 0.5*total:
+		r.candidate("pool-exhaustion", line)
+		r.candidate("cpu-contention", line)
+		r.Means = "Queries were suspended for most of their life: they gave way to others in the read pool, or had no CPU."
+		r.next("top -H -p $(pidof tikv-server)", "while it happens: whether the threads of the read pool use all of their CPUs, and for whom")
+		return
+	case process >= 0.5*total:
+		r.outside("TiKV's own execution of the queries", line, ratio(process, total))
+	}
+	if !scanned {
+		r.next("EXPLAIN ANALYZE the statement", "shows how many keys it scans")
+	}
+}
+
+var tikvCount = pattern.New(`\[([\w.]+)=(\d+)\]`)
+
+// tikvScan says what the slowest query read, where its line does.
+func tikvScan(r *result, text, which string) bool {
+	n := map[string]float64{}
+	for _, m := range tikvCount.FindAllStringSubmatch(text, -1) {
+		n[m[1]], _ = number(m[2])
+	}
+	if _, said := n["scan.total"]; !said {
+		return false
+	}
+	line := fmt.Sprintf("%s scanned %s keys and used %s of them", which, count(n["scan.total"]), count(n["scan.processed"]))
+	if blocks, said := n["perf_stats.block_read_count"]; said {
+		line += fmt.Sprintf("; blocks read from files: %s", count(blocks))
+	}
+	if dead, skipped := n["perf_stats.internal_delete_skipped_count"], n["perf_stats.internal_key_skipped_count"]; dead+skipped > 0 {
+		line += fmt.Sprintf("; %s keys and %s deleted ones skipped on the way", count(skipped), count(dead))
+	}
+	r.figure(line)
+	return true
 }
