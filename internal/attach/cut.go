@@ -295,7 +295,7 @@ func (c *cutter) named(lines []paste.Line, skip int) int {
 
 // part makes a new part, with what stands above it.
 func (c *cutter) part(kind *Kind, lines []paste.Line) *Part {
-	p := &Part{Kind: kind, File: c.file, Lines: lines, Command: c.prompt.Command, Prompt: c.prompt.Text}
+	p := &Part{Kind: kind, File: c.file, Lines: lines, Command: cmp.Or(c.prompt.Command, c.bareCommand(lines[0].N)), Prompt: c.prompt.Text}
 	p.Host, p.Path, p.PID = c.prompt.Host, lines[0].Path, lines[0].PID
 	if ownPrompt(c.prompt) {
 		p.Session = c.session
@@ -359,13 +359,35 @@ func (c *cutter) title(n int) string {
 	if above.Raw != "" || !sentence(text) && !strings.HasSuffix(text, ":") || r.Last < n-3 || len(text) > 240 || len(c.parts) > 0 && r.Last < c.parts[len(c.parts)-1].Last() {
 		return ""
 	}
+	c.known(i)
+	return text
+}
+
+// bareCommand takes the line right above line n for the command, where a person copied it without
+// its prompt: it starts with a tool's name, and has an option. An empty line may stand between.
+func (c *cutter) bareCommand(n int) string {
+	i := len(c.unknown) - 1
+	if i < 0 || c.unknown[i].Last < n-2 {
+		return ""
+	}
+	r := &c.unknown[i]
+	text := strings.TrimSpace(r.Lines[len(r.Lines)-1].Text)
+	if r.Lines[len(r.Lines)-1].Raw != "" || !paste.IsCommand(text) || !strings.Contains(text, " -") {
+		return ""
+	}
+	c.known(i)
+	return text
+}
+
+// known takes the last line of a range from what no kind knows.
+func (c *cutter) known(i int) {
+	r := &c.unknown[i]
 	r.Lines = r.Lines[:len(r.Lines)-1]
 	if len(r.Lines) == 0 {
 		c.unknown = c.unknown[:i]
-	} else {
-		r.Last = r.Lines[len(r.Lines)-1].N
+		return
 	}
-	return text
+	r.Last = r.Lines[len(r.Lines)-1].N
 }
 
 // unknow adds one line to what no kind knows.

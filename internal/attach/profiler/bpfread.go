@@ -288,22 +288,52 @@ func readSlowQueue(t *bpfTable) attach.Reading {
 	l := t.latencies("LAT(us)", 1e-6)
 	who := attach.Largest(l.by)[0]
 	r.Figures = append(r.Figures, l.says("wait"), fmt.Sprintf("%s of it in %s", lasts(l.by[who]), who))
-	if t.has("PREV-COMM") {
-		before := map[string]float64{}
-		for _, row := range t.rows {
-			before[row.at("PREV-COMM")]++
-		}
-		r.Figures = append(r.Figures, fmt.Sprintf("most often behind %s", attach.Largest(before)[0]))
-	}
 	proof := fmt.Sprintf("%s for a CPU, up to %s", attach.Plural(len(l.all), "long wait"), lasts(l.max()))
 	r.Means = upper(proof) + ": the threads could run and did not."
 	r.Not = "A throttled cgroup looks the same here. Only waits above the threshold are listed, so they are no share of all."
+	if t.behindIdle(&r, proof) {
+		return r
+	}
 	if l.max() >= 0.001 {
 		r.Signs = append(r.Signs, attach.Sign{Cause: "cpu-contention", Grade: attach.Candidate, Proof: []string{proof}},
 			attach.Sign{Cause: "cpu-throttled", Grade: attach.Candidate, Proof: []string{"a quota that is used up delays threads in the same way"}})
 	}
 	r.Next = append(r.Next, ask("cat /sys/fs/cgroup/CGROUP/cpu.stat; sleep 10; cat /sys/fs/cgroup/CGROUP/cpu.stat", 0, "nr_throttled that rises says quota; else it is the CPUs"))
 	return r
+}
+
+// behindIdle says who had the CPU before the thread that waited (-P), and reports whether that was
+// mostly nobody. Then no thread held it: something else kept the waiting one off.
+func (t *bpfTable) behindIdle(r *attach.Reading, proof string) bool {
+	if !t.has("PREV-COMM") {
+		return false
+	}
+	before, idle := map[string]float64{}, 0
+	for _, row := range t.rows {
+		if comm := row.at("PREV-COMM"); strings.HasPrefix(comm, "swapper") {
+			idle++
+		} else {
+			before[comm]++
+		}
+	}
+	n := len(t.rows)
+	if len(before) > 0 {
+		who := attach.Largest(before)[0]
+		r.Figures = append(r.Figures, fmt.Sprintf("behind %s: %s of %d", who, count(before[who]), n))
+	}
+	if idle > 0 {
+		r.Figures = slices.Insert(r.Figures, 1, fmt.Sprintf("%d of %d got a CPU that was idle right before", idle, n))
+	}
+	if float64(idle) < 0.75*float64(n) {
+		return false
+	}
+	r.Means = fmt.Sprintf("%s, and %d of %d got a CPU that was idle right before: there no thread held it, and something else kept the waiting ones off.", upper(proof), idle, n)
+	r.Not = "It is no sign of full CPUs: swapper is the idle task. A wait in another CPU's queue, from which a thread was moved, is not ruled out. Only waits above the threshold are listed."
+	r.Signs = append(r.Signs, attach.Sign{Cause: "cpu-throttled", Grade: attach.Candidate, Proof: []string{"a quota that is used up keeps threads off idle CPUs"}},
+		attach.Sign{Cause: "cpu-steal", Grade: attach.Candidate, Proof: []string{"a virtual CPU that its host had stopped looks idle until it goes on"}})
+	r.Next = append(r.Next, ask("cat /sys/fs/cgroup/CGROUP/cpu.stat; grep '^cpu ' /proc/stat; sleep 10; cat /sys/fs/cgroup/CGROUP/cpu.stat; grep '^cpu ' /proc/stat", 0,
+		"nr_throttled that rises says quota; the eighth number of cpu that rises says steal"))
+	return true
 }
 
 // readBlockTop reads biotop.

@@ -12,13 +12,16 @@
 //	graph.go        the call graph of perf report
 //	graphforms.go   call graphs from perf's screen, and folded ones
 //	perfreport.go   perf report and perf top
+//	perfevents.go   events that perf samples, and those that are no CPU time
 //	perfscript.go   perf script: samples with stacks, of whatever event
+//	perfswitches.go its events in pairs: off CPU and back, block requests
 //	perfstat.go     perf stat
 //	perfstatcsv.go  its rows of perf stat -x
 //	perfsched.go    perf sched latency, timehist and map
 //	calls.go        what system calls wait for
 //	stracecount.go  strace -c and ltrace -c
 //	stracelines.go  strace and ltrace line by line
+//	ltraceended.go  how a program that ltrace watched ended
 //	straceended.go  what threads wait for when a trace ends
 //	perftrace.go    perf trace, and its summary
 //	histogram.go    histograms of the BPF tools

@@ -3,6 +3,9 @@ package profiler
 import (
 	"slices"
 	"strings"
+
+	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/oncpu"
 )
 
 // path is a call chain of perf's call graph, and its share of all.
@@ -150,4 +153,54 @@ func chains(lines []string, symbol string, self float64) []path {
 		out = append(out, p)
 	}
 	return out
+}
+
+// caller keeps what the call graph of a row says of the functions that its function calls. Where
+// the rows of these were cut off, it is all there is.
+func (s *perfSection) caller(row perfRow, below []string) {
+	if row.children <= row.self || row.children <= s.covered || len(below) == 0 {
+		return
+	}
+	paths := graph(below, row.children)
+	if len(paths) < 2 || paths[0].names[0] != row.symbol {
+		return
+	}
+	s.called, s.covered, s.below = nil, row.children, nil
+	paths = withRest(paths, row.children)
+	for _, p := range paths {
+		if row.screen && p.deeper {
+			p.names = append(p.names, "[unknown]")
+		}
+		slices.Reverse(p.names)
+		one := sample{weight: p.share, comm: row.comm}
+		one.kernel, one.program = split(p.names, row.mark == "[k]")
+		if row.screen && len(one.kernel) == 0 {
+			one.program = frames(p.names, "")
+			if p.names[0] == "[unknown]" && oncpu.Named(nil, one.program).Kind == account.WorkOwn {
+				one.program = nil // what it calls may be the kernel's
+			}
+		}
+		s.called = append(s.called, one)
+	}
+	if !row.screen {
+		return
+	}
+	s.below = map[string]float64{row.symbol: row.children}
+	for _, line := range below {
+		if _, share, name := graphLine(line); share > 0 && name != "" {
+			s.below[name] = max(s.below[name], min(share, row.children))
+		}
+	}
+}
+
+// settle takes the callees of the largest row in the place of the rows, where the rows that were
+// not cut off have less.
+func (s *perfSection) settle() {
+	own := 0.0
+	for i := range s.p.samples {
+		own += s.p.samples[i].weight
+	}
+	if s.covered > 1.5*own {
+		s.p.samples, s.p.stacks, s.p.below = s.called, true, s.below
+	}
 }

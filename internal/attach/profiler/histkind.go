@@ -108,6 +108,9 @@ const (
 // oneFunction is the first line of funclatency of libbpf: the function alone, or a program's.
 var oneFunction = pattern.New(`(?m)^tracing (?:[\w./-]+:)?[a-z_][\w.]*\. +hit ctrl-c to exit\.?$`)
 
+// offCPUDist is the command of cpudist with the option -O, by which it measures time off CPU.
+var offCPUDist = pattern.New(`cpudist(?:-bpfcc|\.py)?\s(?:.*\s)?(?:-[A-Za-z]*O[A-Za-z]*|--offcpu)(?:\s|$)`)
+
 // measureOf says what is measured, by the words of the tool and the command above it.
 func measureOf(context string) measure {
 	c := strings.ToLower(context)
@@ -125,7 +128,7 @@ func measureOf(context string) measure {
 		return ofSizes
 	case has("block device i/o", "block i/o", "biolatency", "block_rq_issue", "block_rq_complete", "bio latency"):
 		return ofDisk
-	case has("off-cpu time"):
+	case has("off-cpu time"), offCPUDist.MatchString(context):
 		return ofOffCPU
 	case has("on-cpu time", "cpudist"):
 		return ofOnCPU
@@ -202,78 +205,6 @@ func histograms(p *attach.Part) (out []*histogram, context string, intervals int
 	return out, strings.Join(words, "\n"), intervals
 }
 
-// worstOf is the first with values enough for a p99. They stand by falling p99.
-func worstOf(all []*histogram) *histogram {
-	for _, h := range all {
-		if h.total() >= 100 {
-			return h
-		}
-	}
-	return all[0]
-}
-
-func (h *histogram) add(b bucket) {
-	at, found := slices.BinarySearchFunc(h.buckets, b, func(a, b bucket) int { return cmp.Compare(a.low, b.low) })
-	if found {
-		h.buckets[at].n += b.n
-	} else if len(h.buckets) < 1024 {
-		h.buckets = slices.Insert(h.buckets, at, b)
-	}
-}
-
-// value writes a value of this histogram.
-func (h *histogram) value(v float64) string {
-	if s := h.seconds(); s > 0 {
-		return lasts(v * s)
-	}
-	return count(v)
-}
-
-// says is the line of figures of one histogram.
-func (h *histogram) says() string {
-	n := h.total()
-	mid, far := h.at(0.5), h.at(0.99)
-	line := fmt.Sprintf("median %s to %s, p99 %s to %s, %s values", h.value(mid.low), h.value(mid.high), h.value(far.low), h.value(far.high), count(n))
-	if s := h.seconds(); s > 0 && n > 0 {
-		for _, least := range []float64{0.001, 0.010} {
-			if over := h.from(least / s); over > 0 {
-				line += fmt.Sprintf("; %s (%s) from %s on", count(over), pct(over/n), h.value(h.border(least/s)))
-			} else if h.cut {
-				line += "; it is cut off above " + h.value(h.buckets[len(h.buckets)-1].high)
-				break
-			} else {
-				line += "; none from " + h.value(least/s) + " on"
-				break
-			}
-		}
-	}
-	if h.wrong > 0 {
-		line += fmt.Sprintf("; %s of more than 30 years left out, which a clock gives that went backwards", count(h.wrong))
-	}
-	if h.key != "" {
-		line = h.key + ": " + line
-	}
-	return line
-}
-
-// border is where the first bucket starts that counts as at least this large.
-func (h *histogram) border(least float64) float64 {
-	for _, b := range h.buckets {
-		if b.low >= least*0.95 && b.n > 0 {
-			return b.low
-		}
-	}
-	return least
-}
-
-// latency reports whether a map's name says that its values are times which somebody waited.
-func (h *histogram) latency() bool {
-	name, _, _ := strings.Cut(strings.TrimPrefix(h.label, "@"), "[")
-	return h.seconds() > 0 && slices.ContainsFunc(strings.Split(strings.ToLower(name), "_"), func(w string) bool { return latencyWords[w] })
-}
-
-var latencyWords = words("lat latency latencies delay wait waited waiting")
-
 // tracedFunction is the function that funclatency names above its table.
 var tracedFunction = pattern.New(`(?i)Tracing \d+ functions? for "([^"\s]{1,80})"`)
 
@@ -297,7 +228,11 @@ func readHistogram(p *attach.Part) attach.Reading {
 		r.Title += fmt.Sprintf(", %d intervals added up", intervals)
 	}
 	for _, h := range all[:min(3, len(all))] {
-		r.Figures = append(r.Figures, h.says())
+		line := h.says()
+		if what == ofOffCPU || what == ofOnCPU {
+			line += h.sum()
+		}
+		r.Figures = append(r.Figures, line)
 	}
 	largest := all[0]
 	for _, h := range all {

@@ -1,8 +1,12 @@
 package profiler
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
@@ -160,3 +164,94 @@ func unitOf(label string) string {
 	}
 	return ""
 }
+
+// worstOf is the first with values enough for a p99. They stand by falling p99.
+func worstOf(all []*histogram) *histogram {
+	for _, h := range all {
+		if h.total() >= 100 {
+			return h
+		}
+	}
+	return all[0]
+}
+
+func (h *histogram) add(b bucket) {
+	at, found := slices.BinarySearchFunc(h.buckets, b, func(a, b bucket) int { return cmp.Compare(a.low, b.low) })
+	if found {
+		h.buckets[at].n += b.n
+	} else if len(h.buckets) < 1024 {
+		h.buckets = slices.Insert(h.buckets, at, b)
+	}
+}
+
+// value writes a value of this histogram.
+func (h *histogram) value(v float64) string {
+	if s := h.seconds(); s > 0 {
+		return lasts(v * s)
+	}
+	return count(v)
+}
+
+// says is the line of figures of one histogram.
+func (h *histogram) says() string {
+	n := h.total()
+	mid, far := h.at(0.5), h.at(0.99)
+	line := fmt.Sprintf("median %s to %s, p99 %s to %s, %s values", h.value(mid.low), h.value(mid.high), h.value(far.low), h.value(far.high), count(n))
+	if last := h.at(1); n < enoughForP99 && n > 0 {
+		line = fmt.Sprintf("%s, median %s to %s, the largest %s to %s", attach.Plural(int(n), "value"), h.value(mid.low), h.value(mid.high), h.value(last.low), h.value(last.high))
+	}
+	if s := h.seconds(); s > 0 && n > 0 {
+		for _, least := range []float64{0.001, 0.010} {
+			if over := h.from(least / s); over > 0 {
+				line += fmt.Sprintf("; %s (%s) from %s on", count(over), pct(over/n), h.value(h.border(least/s)))
+			} else if h.cut {
+				line += "; it is cut off above " + h.value(h.buckets[len(h.buckets)-1].high)
+				break
+			} else {
+				line += "; none from " + h.value(least/s) + " on"
+				break
+			}
+		}
+	}
+	if last := h.at(1); n >= enoughForP99 && !h.cut && last.low > far.low {
+		line += fmt.Sprintf("; the largest %s to %s", h.value(last.low), h.value(last.high))
+	}
+	if h.wrong > 0 {
+		line += fmt.Sprintf("; %s of more than 30 years left out, which a clock gives that went backwards", count(h.wrong))
+	}
+	if h.key != "" {
+		line = h.key + ": " + line
+	}
+	return line
+}
+
+// sum says between what the values add up to; "" if they are no times, or some are not in it.
+func (h *histogram) sum() string {
+	s, low, high := h.seconds(), 0.0, 0.0
+	if s == 0 || h.cut || h.wrong > 0 {
+		return ""
+	}
+	for _, b := range h.buckets {
+		low += b.n * b.low
+		high += b.n * b.high
+	}
+	return fmt.Sprintf("; %s to %s in all", lasts(low*s), lasts(high*s))
+}
+
+// border is where the first bucket starts that counts as at least this large.
+func (h *histogram) border(least float64) float64 {
+	for _, b := range h.buckets {
+		if b.low >= least*0.95 && b.n > 0 {
+			return b.low
+		}
+	}
+	return least
+}
+
+// latency reports whether a map's name says that its values are times which somebody waited.
+func (h *histogram) latency() bool {
+	name, _, _ := strings.Cut(strings.TrimPrefix(h.label, "@"), "[")
+	return h.seconds() > 0 && slices.ContainsFunc(strings.Split(strings.ToLower(name), "_"), func(w string) bool { return latencyWords[w] })
+}
+
+var latencyWords = words("lat latency latencies delay wait waited waiting")

@@ -64,7 +64,7 @@ func (k *kiReport) callOnCPU(r *attach.Reading, c *kiCallRow) {
 
 // callAsleep is a call in which threads slept.
 func (k *kiReport) callAsleep(r *attach.Reading, c *kiCallRow) {
-	c.sleeps.whole = c.elapsed
+	c.sleeps.whole, c.sleeps.of = c.elapsed, "the time of "+c.name
 	funcs := map[string]float64{}
 	for _, at := range c.sleeps.at {
 		for name, amount := range at {

@@ -46,45 +46,100 @@ func unitSeconds(unit string) float64 {
 	return 1e-9
 }
 
+// lockRowSum is what rows of one caller, or of one lock, say together.
+type lockRowSum struct {
+	name         string
+	n            float64
+	sum, longest float64 // s
+	lone         float64 // s, waits that are nearly all of a row's sum: a mean of these rows is of none
+	doubted      bool
+}
+
+// spunTooLong is a single wait for a spinlock, in s, that is hardly one: a CPU would have spun all
+// the while, with preemption off. An end that perf missed looks like that.
+const spunTooLong = 0.1
+
+// lockRowOf reads a row of either table.
+func lockRowOf(text string) (row lockRowSum, ok bool) {
+	if m := contentionRow.FindStringSubmatch(text); m != nil {
+		row.name = strings.TrimSpace(m[8] + " at " + m[9])
+		row.n, _ = number(m[1])
+		row.sum, _ = number(m[2])
+		row.longest, _ = number(m[4])
+		row.sum, row.longest = row.sum*unitSeconds(m[3]), row.longest*unitSeconds(m[5])
+		row.doubted = (m[8] == "spinlock" || strings.HasPrefix(m[8], "rwlock")) && row.longest >= spunTooLong
+	} else if m := lockRow.FindStringSubmatch(text); m != nil {
+		row.name = m[1]
+		row.n, _ = number(m[3])
+		row.sum, _ = number(m[6])
+		row.longest, _ = number(m[8])
+		row.sum, row.longest = row.sum*unitSeconds(m[7]), row.longest*unitSeconds(m[9])
+	} else {
+		return row, false
+	}
+	if row.n > 1 && row.longest >= 0.9*row.sum {
+		row.lone = row.longest
+	}
+	return row, true
+}
+
+// says is the line of figures of a row.
+func (row *lockRowSum) says() string {
+	line := fmt.Sprintf("%s: waited %s in all, %s times", row.name, lasts(row.sum), count(row.n))
+	switch {
+	case row.n == 1:
+		line = fmt.Sprintf("%s: waited %s, once", row.name, lasts(row.sum))
+	case row.lone > 0:
+		line += fmt.Sprintf(", nearly all of it one wait of %s", lasts(row.lone))
+	case row.longest > 0:
+		line += fmt.Sprintf(", longest %s", lasts(row.longest))
+	}
+	return line
+}
+
 func readPerfLock(p *attach.Part) attach.Reading {
-	by, times, worst := map[string]float64{}, map[string]float64{}, 0.0
-	total := 0.0
+	rows := map[string]*lockRowSum{}
+	by := map[string]float64{}
 	for _, text := range texts(p) {
-		var name string
-		var n, sum, longest float64
-		if m := contentionRow.FindStringSubmatch(text); m != nil {
-			name = strings.TrimSpace(m[8] + " at " + m[9])
-			n, _ = number(m[1])
-			sum, _ = number(m[2])
-			longest, _ = number(m[4])
-			sum, longest = sum*unitSeconds(m[3]), longest*unitSeconds(m[5])
-		} else if m := lockRow.FindStringSubmatch(text); m != nil {
-			name = m[1]
-			n, _ = number(m[3])
-			sum, _ = number(m[6])
-			longest, _ = number(m[8])
-			sum, longest = sum*unitSeconds(m[7]), longest*unitSeconds(m[9])
-		} else {
+		row, ok := lockRowOf(text)
+		if !ok || len(by) >= most {
 			continue
 		}
-		if len(by) < most {
-			by[name] += sum
-			times[name] += n
+		if one := rows[row.name]; one != nil {
+			one.n, one.sum = one.n+row.n, one.sum+row.sum
+			one.longest, one.lone = max(one.longest, row.longest), max(one.lone, row.lone)
+			one.doubted = one.doubted || row.doubted
+		} else {
+			rows[row.name] = &row
 		}
-		total += sum
-		worst = max(worst, longest)
+		by[row.name] += row.sum
 	}
 	r := attach.Reading{Title: fmt.Sprintf("perf lock, %s", attach.Plural(len(by), "lock")), State: attach.CannotTell}
 	if len(by) == 0 {
 		r.Means = "No row stands below its head: either nobody waited for a lock, or the rows were cut off."
 		return r
 	}
-	for _, name := range attach.Largest(by)[:min(2, len(by))] {
-		r.Figures = append(r.Figures, fmt.Sprintf("%s: waited %s in all, %s times", name, lasts(by[name]), count(times[name])))
+	total, worst := 0.0, 0.0
+	var doubted []string
+	for _, name := range attach.Largest(by) {
+		row := rows[name]
+		if len(r.Figures) < 2 {
+			r.Figures = append(r.Figures, row.says())
+		}
+		if row.doubted {
+			doubted = append(doubted, fmt.Sprintf("%s (one of %s)", name, lasts(row.longest)))
+			continue
+		}
+		total += row.sum
+		worst = max(worst, row.longest)
+	}
+	r.Not = "It is a sum over all threads and CPUs, and no elapsed time. Locks of the program itself are not in it."
+	if len(doubted) > 0 {
+		lockDoubts(&r, doubted, len(by), total, worst)
+		return r
 	}
 	r.Figures = append(r.Figures, fmt.Sprintf("all: %s, longest %s", lasts(total), lasts(worst)))
 	r.Means = fmt.Sprintf("Threads waited %s for locks of the kernel; over how long, and whose requests, is not in it.", lasts(total))
-	r.Not = "Locks of the program itself are not in it."
 	switch {
 	case worst < 0.001 && total < 0.1:
 		r.State = attach.Healthy
@@ -94,4 +149,18 @@ func readPerfLock(p *attach.Part) attach.Reading {
 		r.Next = append(r.Next, record(0, "whose requests waited for it"))
 	}
 	return r
+}
+
+// lockDoubts says what is left where waits for spinlocks are longer than any CPU spins.
+func lockDoubts(r *attach.Reading, doubted []string, n int, total, worst float64) {
+	r.Means = fmt.Sprintf("Single waits for spinlocks are hardly real here, since a CPU would have spun all the while: %s. An end that perf missed looks like that.", strings.Join(doubted[:min(3, len(doubted))], ", "))
+	if len(doubted) == n {
+		return
+	}
+	r.Figures = append(r.Figures, fmt.Sprintf("without these: %s, longest %s", lasts(total), lasts(worst)))
+	r.Means += fmt.Sprintf(" Without these threads waited %s for locks of the kernel, %s at most.", lasts(total), lasts(worst))
+	if total >= 0.1 {
+		r.Signs = append(r.Signs, attach.Sign{Cause: "kernel-lock", Grade: attach.Candidate, Proof: []string{r.Figures[len(r.Figures)-1]}})
+		r.Next = append(r.Next, record(0, "whose requests waited for it"))
+	}
 }

@@ -2,15 +2,12 @@ package profiler
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
-	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/format/paste"
 	"github.com/whystall/whystall/internal/format/paste/pattern"
-	"github.com/whystall/whystall/internal/oncpu"
 )
 
 var perfReport = &attach.Kind{Name: "perf report", Claim: claimPerfReport, Read: readPerfReport, Hints: []string{"%", "#", "PerfTop:", "pcnt", "Samples: ", "Overhead", "Children"}}
@@ -176,6 +173,7 @@ type perfSection struct {
 	below   map[string]float64 // the same on perf's screen: shares by function, with what it calls
 	event   string
 	samples int
+	counted float64 // of the event, where the text says it; 0: it does not
 	p       profile
 	rows    int
 	top     bool
@@ -201,7 +199,7 @@ func readPerfReport(p *attach.Part) attach.Reading {
 		title += ", " + attach.Plural(best.samples, "sample")
 	}
 	if best.event != "" && !cpuEvent(best.event) {
-		return otherEvent(&best.p, title, best.event, float64(best.samples))
+		return otherEvent(&best.p, title, best.event, best.counted)
 	}
 	best.p.pid = targetOf(p)
 	r := best.p.reading()
@@ -230,6 +228,9 @@ func perfSections(p *attach.Part) []perfSection {
 			}
 			out[len(out)-1].head(s)
 			continue
+		}
+		if _, s, ok := strings.Cut(text, "Event count (approx.):"); ok && len(out[len(out)-1].p.samples) == 0 {
+			out[len(out)-1].count(s)
 		}
 		if strings.HasPrefix(text, "PerfTop:") {
 			out[len(out)-1].top = true
@@ -275,10 +276,20 @@ func (s *perfSection) head(text string) {
 	}
 	s.samples = int(abbreviated(fields[0]))
 	s.p.number = s.samples
+	if _, after, ok := strings.Cut(text, "Event count (approx.):"); ok {
+		s.count(after)
+	}
 	if _, after, ok := strings.Cut(text, "event '"); ok {
 		s.event, _, _ = strings.Cut(after, "'")
 	} else if _, after, ok := strings.Cut(text, "events '"); ok {
 		s.event, _, _ = strings.Cut(after, "'")
+	}
+}
+
+// count reads what follows "Event count (approx.):".
+func (s *perfSection) count(text string) {
+	if f := strings.Fields(text); len(f) > 0 {
+		s.counted, _ = number(f[0])
 	}
 }
 
@@ -340,56 +351,6 @@ func (s *perfSection) add(row perfRow, below []string) {
 	s.p.samples = append(s.p.samples, one)
 }
 
-// caller keeps what the call graph of a row says of the functions that its function calls. Where
-// the rows of these were cut off, it is all there is.
-func (s *perfSection) caller(row perfRow, below []string) {
-	if row.children <= row.self || row.children <= s.covered || len(below) == 0 {
-		return
-	}
-	paths := graph(below, row.children)
-	if len(paths) < 2 || paths[0].names[0] != row.symbol {
-		return
-	}
-	s.called, s.covered, s.below = nil, row.children, nil
-	paths = withRest(paths, row.children)
-	for _, p := range paths {
-		if row.screen && p.deeper {
-			p.names = append(p.names, "[unknown]")
-		}
-		slices.Reverse(p.names)
-		one := sample{weight: p.share, comm: row.comm}
-		one.kernel, one.program = split(p.names, row.mark == "[k]")
-		if row.screen && len(one.kernel) == 0 {
-			one.program = frames(p.names, "")
-			if p.names[0] == "[unknown]" && oncpu.Named(nil, one.program).Kind == account.WorkOwn {
-				one.program = nil // what it calls may be the kernel's
-			}
-		}
-		s.called = append(s.called, one)
-	}
-	if !row.screen {
-		return
-	}
-	s.below = map[string]float64{row.symbol: row.children}
-	for _, line := range below {
-		if _, share, name := graphLine(line); share > 0 && name != "" {
-			s.below[name] = max(s.below[name], min(share, row.children))
-		}
-	}
-}
-
-// settle takes the callees of the largest row in the place of the rows, where the rows that were
-// not cut off have less.
-func (s *perfSection) settle() {
-	own := 0.0
-	for i := range s.p.samples {
-		own += s.p.samples[i].weight
-	}
-	if s.covered > 1.5*own {
-		s.p.samples, s.p.stacks, s.p.below = s.called, true, s.below
-	}
-}
-
 // frames are functions of a program, of which the innermost one's module is known.
 func frames(names []string, module string) []kernel.Frame {
 	out := make([]kernel.Frame, len(names))
@@ -406,27 +367,4 @@ func frames(names []string, module string) []kernel.Frame {
 		}
 	}
 	return out
-}
-
-// cpuEvent reports whether samples of an event stand for CPU time.
-func cpuEvent(event string) bool {
-	if event == "" {
-		return true
-	}
-	name := strings.ToLower(event)
-	return strings.Contains(name, "cycles") && !strings.Contains(name, "stalled") || strings.HasPrefix(name, "cpu-clock") || strings.HasPrefix(name, "task-clock") ||
-		strings.HasPrefix(name, "cpu_clk") || name == "itimer" || strings.HasPrefix(name, "cpu/clock")
-}
-
-// otherEvent is the reading of samples that stand for something else than CPU time.
-func otherEvent(p *profile, title, event string, n float64) attach.Reading {
-	t := p.sum()
-	r := attach.Reading{Title: title, Figures: t.figures(), State: attach.CannotTell}
-	if n > 0 {
-		r.Figures = append([]string{count(n) + " events " + event}, r.Figures...)
-	}
-	r.Means = fmt.Sprintf("The samples are events %s and not CPU time: they say where these happen, and not how long anything takes.", event)
-	r.Not = "A count of events is no latency, and no cause of slowness by itself."
-	r.Next = append(r.Next, ask("perf record -e cpu-clock -g -p PID -- sleep 10", 0, "where the CPU time goes"))
-	return r
 }

@@ -60,7 +60,8 @@ func claimSchedLatency(lines []paste.Line) int {
 // taskDelay is a task's row of perf sched latency.
 type taskDelay struct {
 	name         string
-	threads      int
+	threads      int     // of the row, or the number of its one thread
+	merged       bool    // the row is of several threads
 	run          float64 // ms
 	switches     float64
 	avg, longest float64 // ms
@@ -112,6 +113,7 @@ func readSchedLatency(p *attach.Part) attach.Reading {
 		}
 		t := taskDelay{name: m[1]}
 		t.threads, _ = whole(m[2])
+		t.merged = strings.Contains(text, ":("+m[2]+")")
 		t.run, _ = number(m[3])
 		t.switches, _ = number(m[4])
 		t.avg, _ = number(m[5])
@@ -128,14 +130,32 @@ func readSchedLatency(p *attach.Part) attach.Reading {
 	}
 	byWait := slices.SortedFunc(slices.Values(tasks), func(a, b taskDelay) int { return cmp.Compare(b.avg*b.switches, a.avg*a.switches) })
 	for _, t := range byWait[:min(2, len(byWait))] {
-		r.Figures = append(r.Figures, fmt.Sprintf("%s: mean delay %s ms over %s switches, longest %s ms, ran %s ms", t.name, trim(t.avg), count(t.switches), trim(t.longest), trim(t.run)))
+		name := t.name
+		if t.merged {
+			name += fmt.Sprintf(" (%s)", attach.Plural(t.threads, "thread"))
+		}
+		r.Figures = append(r.Figures, fmt.Sprintf("%s: mean delay %s ms over %s switches, longest %s ms, ran %s ms", name, trim(t.avg), count(t.switches), trim(t.longest), trim(t.run)))
 	}
 	longest := slices.MaxFunc(tasks, func(a, b taskDelay) int { return cmp.Compare(a.longest, b.longest) })
 	r.Figures = append(r.Figures, fmt.Sprintf("longest of all: %s ms, %s; mean of all %.3g ms", trim(longest.longest), longest.name, waited/switches))
 	r.Facts = append(r.Facts, attach.Fact{Name: SchedDelay, Value: waited / switches * 1e6})
 	r.Not = "A longest delay is one of many. A throttled cgroup counts as delay too."
 	delayMeaning(&r, waited, run, switches, longest.longest)
+	ownQueue(&r, &byWait[0], waited, run)
 	return r
+}
+
+// ownQueue says where threads of one program have nearly all of the waiting and of the CPUs: then
+// they wait for each other and not for a neighbour.
+func ownQueue(r *attach.Reading, t *taskDelay, waited, run float64) {
+	if t.threads < 2 || !t.merged || len(r.Signs) == 0 || waited <= 0 || run <= 0 {
+		return
+	}
+	ofWaits, ofRun := t.avg*t.switches/waited, t.run/run
+	if ofWaits < 0.9 || ofRun < 0.9 {
+		return
+	}
+	r.Means += fmt.Sprintf(" %s of this waiting, and %s of the time on CPUs, is of the %d threads of %s: they mostly wait for each other.", pct(ofWaits), pct(ofRun), t.threads, t.name)
 }
 
 // delayMeaning judges waits for a CPU: by what they are of the time that tasks ran or waited.

@@ -1,6 +1,7 @@
 package profiler
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -21,21 +22,20 @@ var (
 	inlined     = pattern.New(`^\S.*\s+\(inlined\)$`)
 )
 
-// softEvents are names of events without a colon.
-var softEvents = words(`cpu-clock task-clock cycles cpu-cycles instructions page-faults faults minor-faults major-faults context-switches cs cpu-migrations migrations
-	cache-misses cache-references branches branch-misses branch-instructions bus-cycles ref-cycles stalled-cycles-frontend stalled-cycles-backend offcpu off-cpu
-	alignment-faults emulation-faults offcpu-time itimer LLC-load-misses LLC-loads dTLB-load-misses iTLB-load-misses L1-dcache-load-misses`)
+// scriptCutHead is an event of which the thread and the time were cut off.
+var scriptCutHead = pattern.New(`^([a-z]\w*:\w+): \S`)
 
-// scriptEvent reports whether a name is of an event that perf samples.
-func scriptEvent(name string) bool {
-	base, sub, ok := strings.Cut(name, ":")
-	return softEvents[base] || strings.HasPrefix(base, "cpu_") || strings.HasPrefix(base, "cpu/") || ok && sub != "" && eventSystems[base]
+// otherHead reports whether a line is an event of whatever name, below events that are known: it
+// has a thread, a CPU and a time.
+func otherHead(text string) []string {
+	if strings.Index(text, "] ") < 0 || len(text) > 1<<12 {
+		return nil
+	}
+	if m := scriptHead.FindStringSubmatch(text); m != nil && m[4] != "" && m[5] != "" {
+		return m
+	}
+	return nil
 }
-
-// eventSystems are subsystems of tracepoints and probes.
-var eventSystems = words(`sched syscalls raw_syscalls block irq kmem net skb sock tcp timer workqueue writeback ext4 xfs btrfs jbd2 nfs vmscan compaction migrate huge_memory
-	exceptions power probe probe_libc sdt_libc signal task filemap lock contention mmap_lock irq_vectors tlb ipi rcu kvm kvmmmu napi scsi nvme msr random cgroup oom page_pool
-	context_tracking cpuhp fib hwmon i2c iommu mce mdio module netlink pagemap percpu qdisc ras regmap rpm sunrpc thermal udp xdp xen clk fs_dax bpf_trace`)
 
 func scriptHeadOf(text string) []string {
 	if !namesEvent(text) {
@@ -69,14 +69,20 @@ func namesEvent(text string) bool {
 
 func claimPerfScript(lines []paste.Line) int {
 	first := strings.TrimSpace(lines[0].Text)
-	if scriptHeadOf(first) == nil && !scriptFrame.MatchString(first) && !scriptComment(first) {
+	cut := false
+	if m := scriptCutHead.FindStringSubmatch(first); m != nil && scriptEvent(m[1]) && len(lines) > 1 {
+		cut = scriptHeadOf(strings.TrimSpace(lines[1].Text)) != nil
+	}
+	if !cut && scriptHeadOf(first) == nil && !scriptFrame.MatchString(first) && !scriptComment(first) {
 		return 0
 	}
 	heads, frames := 0, 0
-	n := claimed(lines, func(_ int, text string) bool {
+	n := claimed(lines, func(i int, text string) bool {
 		switch {
 		case scriptHeadOf(text) != nil:
 			heads++
+		case i == 0 && cut, heads > 0 && otherHead(text) != nil:
+		case heads > 0 && i+1 == len(lines) && cutThread(text, lines[i-1].Text):
 		case heads > 0 && scriptCut.MatchString(text):
 		case scriptFrame.MatchString(text) && (heads > 0 || !strings.HasPrefix(text, "0 ") || strings.Contains(text, "[unknown]")):
 			frames++
@@ -93,6 +99,12 @@ func claimPerfScript(lines []paste.Line) int {
 	return n
 }
 
+// cutThread reports whether the last line is only the start of the one above it: a thread whose
+// event was cut off.
+func cutThread(text, above string) bool {
+	return len(text) >= 4 && strings.HasPrefix(strings.TrimSpace(above), text)
+}
+
 // scriptComment reports whether a line is of the header that perf script prints.
 func scriptComment(text string) bool {
 	rest, ok := strings.CutPrefix(text, "#")
@@ -107,20 +119,31 @@ func scriptComment(text string) bool {
 type scripted struct {
 	order  []string
 	events map[string]*scriptedEvent
+	pairs  *switches
 }
 
 type scriptedEvent struct {
 	p           profile
 	counted     float64 // periods: of events that are counted, how many there were
 	first, last float64 // s
+	tid         int     // of the first sample
+	others      bool    // some are of other threads
 }
 
 func readScript(p *attach.Part) *scripted {
-	s := &scripted{events: map[string]*scriptedEvent{}}
+	s := &scripted{events: map[string]*scriptedEvent{}, pairs: newSwitches()}
 	var now *scriptedEvent
 	for _, text := range texts(p) {
-		if m := scriptHeadOf(text); m != nil {
+		m := scriptHeadOf(text)
+		if m == nil && now != nil {
+			m = otherHead(text)
+		}
+		if m != nil {
 			now = s.head(m)
+			if at, ok := number(m[5]); ok {
+				tid, _ := whole(cmp.Or(m[3], m[2]))
+				s.pairs.event(tid, at, m[7], m[8])
+			}
 			if now != nil && m[8] != "" {
 				now.frame(m[8])
 			}
@@ -156,6 +179,11 @@ func (s *scripted) head(m []string) *scriptedEvent {
 	e.counted += period
 	e.p.number++
 	e.p.pid, _ = whole(m[2])
+	tid, _ := whole(cmp.Or(m[3], m[2]))
+	if e.p.number == 1 {
+		e.tid = tid
+	}
+	e.others = e.others || tid != e.tid
 	if len(e.p.samples) < most {
 		e.p.samples = append(e.p.samples, sample{weight: 1, comm: strings.TrimSpace(m[1])})
 	}
@@ -231,30 +259,30 @@ func readPerfScript(p *attach.Part) attach.Reading {
 	if cpuEvent(best) {
 		r := e.p.reading()
 		r.Title = title
+		e.clock(&r, best)
+		return r
+	}
+	if r, ok := s.pairs.reading(); ok {
 		return r
 	}
 	return scriptEvents(e, title, best)
 }
 
-// scriptEvents is the reading of samples that are no CPU time.
-func scriptEvents(e *scriptedEvent, title, event string) attach.Reading {
-	r := otherEvent(&e.p, title, event, e.counted)
-	t := e.p.sum()
-	if s := t.top(t.comms, 4, 0); s != "" {
-		r.Figures = append(r.Figures[:1], "by program: "+s)
+// clock says how much CPU time samples of a clock stand for: their periods are nanoseconds. Of one
+// thread it tells how busy that was.
+func (e *scriptedEvent) clock(r *attach.Reading, event string) {
+	clock := strings.HasPrefix(event, "cpu-clock") || strings.HasPrefix(event, "task-clock")
+	each := e.counted / float64(max(e.p.number, 1))
+	if !clock || each < 10_000 || each > 1e9 {
+		return
 	}
-	base, _, _ := strings.Cut(event, ":")
-	switch {
-	case strings.HasSuffix(event, "faults"):
-		r.Means = "The samples are page faults and not CPU samples: they say where memory is touched for the first time, as programs do while they start. No latency is in them."
-		r.Not = "Faults by themselves are no cause of slowness: how long they took is not in it."
-	case base == "sched":
-		r.Means = "These are scheduler events and no CPU samples: a thread that leaves its CPU mostly has nothing to do."
-		r.Not = "Time off CPU follows only from pairs of switches, and waits for work are most of it."
-		r.Next = []attach.Next{ask("perf sched timehist", 0, "it pairs the switches: how long threads waited, and for a CPU"),
-			ask("perf sched latency", 0, "the delay of each task")}
-	case strings.Contains(event, "offcpu") || strings.Contains(event, "off-cpu"):
-		r.Means = "The samples are time off CPU: waits, most of which are for work."
+	busy, span := e.counted/1e9, e.last-e.first
+	line := fmt.Sprintf("%s of %s each: %s of CPU time", attach.Plural(e.p.number, "sample"), lasts(each/1e9), lasts(busy))
+	if span > 0 {
+		line += " in " + lasts(span)
 	}
-	return r
+	r.Figures = append([]string{line}, r.Figures...)
+	if !e.others && e.p.number >= 10 && busy >= 0.8*span && span > 0 {
+		r.Means += fmt.Sprintf(" All are of one thread, which was on a CPU for nearly all of the %s.", lasts(span))
+	}
 }

@@ -2,6 +2,7 @@ package profiler
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"unicode"
@@ -200,6 +201,10 @@ func readPerfStat(p *attach.Part) attach.Reading {
 		used = clock / 1000 / s.elapsed
 		r.Figures = append(r.Figures, fmt.Sprintf("%.3g CPUs used", used))
 	}
+	// Units and system-wide counts differ between versions: the tool's own ratio must agree.
+	if ran := clock / 1000; hasClock && used > 0 && len(s.utilized) == 1 && s.intervals == 0 && math.Abs(ran-used*s.elapsed) <= 0.2*ran {
+		r.Figures[0] = fmt.Sprintf("%s of CPU time in %s: %s", lasts(ran), lasts(s.elapsed), r.Figures[0])
+	}
 	if watched, ok := s.first("cpu-clock"); ok && !hasClock && s.elapsed > 0 { // of the whole machine: it runs while a CPU idles, too
 		r.Figures = append(r.Figures, fmt.Sprintf("%.3g CPUs watched", watched/1000/s.elapsed))
 	}
@@ -208,7 +213,7 @@ func readPerfStat(p *attach.Part) attach.Reading {
 	if len(r.Figures) == 0 {
 		s.plain(&r)
 	}
-	if s.user+s.sys > 0 {
+	if s.user+s.sys > 0 && s.elapsed >= longEnough { // shorter, the division between them is chance
 		r.Figures = append(r.Figures, fmt.Sprintf("%s user, %s system", lasts(s.user), lasts(s.sys)))
 	}
 	if len(s.missing) > 0 && len(s.counts) > 0 {
@@ -216,6 +221,8 @@ func readPerfStat(p *attach.Part) attach.Reading {
 	}
 	r.Not = "Counts and rates say how much happened and not how long anything waited: an IPC, a rate of switches or of faults is no cause."
 	switch {
+	case used > 0 && s.elapsed > 0 && s.elapsed < longEnough && s.intervals == 0:
+		r.Means = fmt.Sprintf("The whole run took %s, %s of it on CPUs: that is the start and the end of a program, and no rate follows.", lasts(s.elapsed), lasts(used*s.elapsed))
 	case used > 0 && used < 0.5:
 		r.Means = fmt.Sprintf("It used %.3g of a CPU: it mostly waited, and for what is not in it.", used)
 	case used > 0:
@@ -227,12 +234,15 @@ func readPerfStat(p *attach.Part) attach.Reading {
 	return r
 }
 
+// longEnough is how long a run in s must be for a rate. Shorter ones are mostly a program's start.
+const longEnough = 0.1
+
 // plain adds the counts of which nothing better is known, the largest first.
 func (s *stat) plain(r *attach.Reading) {
 	var out []string
 	for _, name := range attach.Largest(s.counts) {
 		text := fmt.Sprintf("%s %s", count(s.counts[name]), name)
-		if s.elapsed > 0 {
+		if s.elapsed >= longEnough {
 			text += fmt.Sprintf(" (%s)", perSecond(s.counts[name], s.elapsed))
 		}
 		if out = append(out, text); len(out) == 3 {
@@ -255,7 +265,7 @@ func (s *stat) rates(r *attach.Reading) {
 		v, ok := s.first(e.names...)
 		switch {
 		case !ok:
-		case s.elapsed > 0:
+		case s.elapsed >= longEnough:
 			out = append(out, fmt.Sprintf("%s %s (%s)", count(v), e.say, perSecond(v, s.elapsed)))
 		default:
 			out = append(out, fmt.Sprintf("%s %s", count(v), e.say))

@@ -120,6 +120,7 @@ func readTraceSum(p *attach.Part) attach.Reading {
 		errs, _ := whole(m[3])
 		s.n += n
 		s.seconds += ms / 1000
+		s.longest = max(s.longest, longest/1000)
 		s.errs["errors"] += errs
 		t.n += n
 		if k := callWaits[m[1]]; k != waitIdle && k != waitLock && k != waitChild && longest/1000 > t.longest.seconds {
@@ -138,8 +139,17 @@ func readTraceSum(p *attach.Part) attach.Reading {
 		}
 		total += s.seconds
 	}
+	if total > 0 {
+		r.Title += fmt.Sprintf(", %s in calls", lasts(total))
+	}
 	for _, s := range t.sums()[:min(3, len(t.byName))] {
 		line := fmt.Sprintf("%s: %s took %s, %s each", s.name, attach.Plural(s.n, "call"), lasts(s.seconds), lasts(s.seconds/float64(max(s.n, 1))))
+		if longest := s.longest; longest > 0 && s.n > 1 {
+			line += fmt.Sprintf(", longest %s", lasts(longest))
+		}
+		if total > 0 {
+			line += fmt.Sprintf(" (%s of the time in calls)", pct(s.seconds/total))
+		}
 		if e := s.errs["errors"]; e > 0 {
 			line += fmt.Sprintf(", %d (%s) failed", e, pct(float64(e)/float64(max(s.n, 1))))
 		}
@@ -155,8 +165,17 @@ func sumMeaning(r *attach.Reading, t *callTrace, idle, total float64) {
 		r.Means = "No call has a time."
 		return
 	}
+	locks := 0.0
+	for _, s := range t.byName {
+		if callWaits[s.name] == waitLock {
+			locks += s.seconds
+		}
+	}
 	r.Means = fmt.Sprintf("%s of the time in calls is idling; the longest of the other calls is %s.", pct(idle/total), t.longest.says())
-	if t.longest.seconds < 0.010 && t.n >= 20 {
+	switch {
+	case locks >= 0.2*total: // a pool's thread without work waits in the same call
+		r.Means = fmt.Sprintf("%s of the time in calls is in futex, for a lock or for work, and %s in others that wait for work; the longest of the rest is %s.", pct(locks/total), pct((idle-locks)/total), t.longest.says())
+	case t.longest.seconds < 0.010 && t.n >= 20:
 		r.State = attach.Healthy
 	}
 	if s := t.byName["fsync"]; s == nil {

@@ -2,6 +2,7 @@ package profiler
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
@@ -142,11 +143,16 @@ func readStraceCount(p *attach.Part) attach.Reading {
 		again += row.errors
 	}
 	what, tool := "system call", "strace -c"
+	var run *callRow
 	if ltrace {
 		what, tool = "function", "ltrace -c"
+		if rows, run = withoutRun(rows); run != nil {
+			total -= run.seconds
+			calls -= run.calls
+		}
 	}
 	r := attach.Reading{Title: fmt.Sprintf("%s, %s of %s, %s", tool, attach.Plural(calls, "call"), attach.Plural(len(rows), what), lasts(total)), State: attach.CannotTell, Who: attach.Who{PID: targetOf(p)}}
-	r.Figures = append(r.Figures, topCalls(rows, total))
+	r.Figures = append(r.Figures, topCalls(rows))
 	if worst.errors > 0 && worst.calls > 0 {
 		r.Figures = append(r.Figures, worst.failures(again))
 	}
@@ -158,7 +164,15 @@ func readStraceCount(p *attach.Part) attach.Reading {
 			wall = true
 		}
 	}
-	countMeaning(&r, byKind, total, clock{wall: wall, asked: asked, ltrace: ltrace})
+	countMeaning(&r, byKind, total, clock{wall: wall, asked: asked, ltrace: ltrace, all: followed(p)})
+	if run != nil {
+		r.Figures = append(r.Figures, fmt.Sprintf("%s of %s is the whole run, in which all others are", run.name, lasts(run.seconds)))
+	}
+	if ltrace {
+		neverFreed(&r, rows)
+	} else if line := mostWork(rows); line != "" && wall {
+		r.Figures = slices.Insert(r.Figures, 1, line)
+	}
 	if yields := perName["sched_yield"]; total > 0 && yields/total >= 0.2 {
 		r.Figures = append(r.Figures, fmt.Sprintf("%s of it is sched_yield: threads that spin give up the CPU and come back at once", pct(yields/total)))
 	}
@@ -169,6 +183,76 @@ func readStraceCount(p *attach.Part) attach.Reading {
 type clock struct {
 	wall, asked bool // wall time, and strace was asked for it
 	ltrace      bool
+	all         bool // several threads' time is added up
+}
+
+// followed reports whether a table is of all threads together: of -f, or of more than one process.
+func followed(p *attach.Part) bool {
+	for _, f := range strings.Fields(p.Command) {
+		if strings.HasPrefix(f, "-f") || strings.HasPrefix(f, "-cwf") || strings.HasPrefix(f, "-cf") {
+			return true
+		}
+	}
+	notes := 0
+	for _, text := range texts(p) {
+		if strings.HasPrefix(text, "strace: Process ") && strings.HasSuffix(text, "attached") || strings.HasPrefix(text, "strace: Process ") && strings.HasSuffix(text, "detached") {
+			notes++
+		}
+	}
+	return notes > 2
+}
+
+// withoutRun leaves out the row of the whole run, which contains all others: their shares are then
+// of what is left.
+func withoutRun(rows []callRow) (others []callRow, run *callRow) {
+	left := 0.0
+	for _, row := range rows {
+		if row.name == "__libc_start_main" {
+			run = &row
+			continue
+		}
+		others = append(others, row)
+		left += row.seconds
+	}
+	if run == nil || run.seconds < left || left <= 0 { // of other threads too: it does not contain them
+		return rows, nil
+	}
+	for i := range others {
+		others[i].share = others[i].seconds / left
+	}
+	return others, run
+}
+
+// neverFreed says where a program allocated and freed nothing.
+func neverFreed(r *attach.Reading, rows []callRow) {
+	allocated := 0
+	for _, row := range rows {
+		switch row.name {
+		case "malloc", "calloc":
+			allocated += row.calls
+		case "free", "realloc", "cfree":
+			return
+		}
+	}
+	if allocated >= 100 {
+		r.Figures = slices.Insert(r.Figures, 0, fmt.Sprintf("%d calls of malloc and calloc, and none of free", allocated))
+		r.Means = fmt.Sprintf("The program itself allocated %d times and freed nothing: its memory grows, unless a library frees for it. %s", allocated, upper(r.Means))
+	}
+}
+
+// mostWork is the row with most time that waits neither for work nor for a lock, where it is not
+// among the first: what waits for work heads most tables.
+func mostWork(rows []callRow) string {
+	at := -1
+	for i, row := range rows {
+		if k := callWaits[row.name]; k != waitIdle && k != waitLock && k != waitChild && row.calls > 0 && (at < 0 || row.seconds > rows[at].seconds) {
+			at = i
+		}
+	}
+	if at < 3 {
+		return ""
+	}
+	return fmt.Sprintf("most time of the others: %s", topCalls(rows[at:at+1]))
 }
 
 // failures says how many calls of the row ended with an error number. Where a call that does not
@@ -196,7 +280,7 @@ func wallOption(command string) bool {
 }
 
 // topCalls lists the calls that took most.
-func topCalls(rows []callRow, total float64) string {
+func topCalls(rows []callRow) string {
 	var out []string
 	for _, row := range rows[:min(len(rows), 3)] {
 		each := 0.0
@@ -220,6 +304,9 @@ func countMeaning(r *attach.Reading, byKind map[waitKind]float64, total float64,
 			how := "This is wall time in calls, by how long its waits are"
 			if c.asked {
 				how = "This is wall time in calls (-w)"
+			}
+			if c.all {
+				how += ", of all threads added up"
 			}
 			r.Means = fmt.Sprintf("%s; %s of it is in calls that wait for work or for time to pass, %s in futex.", how, pct(idle), pct(byKind[waitLock]/total))
 		default:

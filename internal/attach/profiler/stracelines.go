@@ -47,7 +47,7 @@ func tracedCallOf(text string) (c tracedCall, ok bool) {
 	if len(text) > 1<<16 || strings.IndexByte(text, '(') < 0 && !strings.Contains(text, " resumed>") {
 		return c, false
 	}
-	if !strings.Contains(text, "= ") && !strings.Contains(text, "<unfinished ...>") && !strings.Contains(text, " resumed>") {
+	if !strings.Contains(text, "= ") && !strings.Contains(text, "<unfinished ...>") && !strings.Contains(text, " resumed>") && !strings.HasSuffix(text, "<no return ...>") {
 		return c, false // most lines of a log
 	}
 	m := callHead.FindStringSubmatch(text)
@@ -73,7 +73,7 @@ func tracedCallOf(text string) (c tracedCall, ok bool) {
 		c.at, _ = number(m[7])
 		c.relative = c.at < 1e6
 	}
-	c.open = strings.Contains(text, "<unfinished ...>")
+	c.open = strings.Contains(text, "<unfinished ...>") || strings.HasSuffix(text, "<no return ...>")
 	if c.open && c.name == "futex" {
 		c.futex = futexWaitOf(m[8])
 	}
@@ -148,6 +148,7 @@ type callSum struct {
 	name    string
 	n       int
 	seconds float64
+	longest float64 // of a summary, which has no single calls
 	each    []float64
 	errs    map[string]int
 }
@@ -287,6 +288,9 @@ func readLtrace(p *attach.Part) attach.Reading {
 	r := attach.Reading{Title: t.title("ltrace", "call"), State: attach.CannotTell}
 	for _, s := range t.sums()[:min(3, len(t.byName))] {
 		r.Figures = append(r.Figures, s.says())
+	}
+	if ending(&r, texts(p)) {
+		return r
 	}
 	r.Means = "It lists calls of library functions, or of the system where they are marked. ltrace stops the program at each, so their times and rates are mostly its own."
 	r.Next = append(r.Next, ask("perf record -e cpu-clock -g -p PID -- sleep 10", 0, "where CPU time goes, without stopping the program"))

@@ -143,6 +143,7 @@ type waiting struct {
 	by    map[wait]float64
 	at    map[wait]map[string]float64 // where, by the function that says it best
 	whole float64                     // time that all waits are parts of: of the table, or the wall time
+	of    string                      // what whole is; "": the waiting time
 }
 
 func newWaiting() *waiting {
@@ -215,7 +216,7 @@ func (w *waiting) signs(r *attach.Reading, sure finding.Confidence) {
 		if share < rule.least {
 			continue
 		}
-		line := fmt.Sprintf("%s of the waiting time is for %s", pct(share), rule.kind)
+		line := fmt.Sprintf("%s of %s is for %s", pct(share), cmp.Or(w.of, "the waiting time"), rule.kind)
 		if where := w.where(rule.kind, 3); where != "" {
 			line += ": " + where
 		}
