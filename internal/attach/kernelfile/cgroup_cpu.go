@@ -2,6 +2,7 @@ package kernelfile
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -103,6 +104,7 @@ const (
 	throttledMany   = 0.25
 	periodsLeast    = 100
 	periodsPair     = 20  // between two samples: 2 s
+	periodsYoung    = 20  // in its life
 	throttledLonger = 1e6 // ns for each throttled period; below, only the timer's grain
 )
 
@@ -131,6 +133,14 @@ func (g cpuGroup) read() attach.Reading {
 	r.Signs = nil
 	if grow, ok := growth(g.all, g.stats, "nr_periods", "nr_throttled", "throttled_time", "throttled_usec", "usage_usec"); ok {
 		r.Title += fmt.Sprintf(", %d samples", len(g.stats))
+		if g.mixed() {
+			r.Boot = true
+			if g.apart(&r) {
+				return r
+			}
+			r.Means = "One of them is of cgroup v1 and one of v2: they are of two groups, and no rate follows."
+			return r
+		}
 		if grow.fell != "" {
 			r.Boot = true
 			if g.apart(&r) {
@@ -149,6 +159,14 @@ func (g cpuGroup) read() attach.Reading {
 	return r
 }
 
+// mixed reports whether samples are of both versions of cgroups, whose names for throttled time
+// differ: then they are of two groups, and not before and after.
+func (g cpuGroup) mixed() bool {
+	v1 := slices.ContainsFunc(g.stats, func(m pairs) bool { return m.has("throttled_time") })
+	v2 := slices.ContainsFunc(g.stats, func(m pairs) bool { return m.has("throttled_usec") || m.has("usage_usec") })
+	return v1 && v2
+}
+
 // apart reads samples that are not before and after each by itself: the worst of them speaks.
 func (g cpuGroup) apart(r *attach.Reading) bool {
 	if g.hasQuota {
@@ -165,9 +183,17 @@ func (g cpuGroup) apart(r *attach.Reading) bool {
 		}
 		one := cpuGroup{path: g.path, all: g.all[i : i+1], stats: g.stats[i : i+1]}.read()
 		if n++; n <= 4 {
-			figures = append(figures, fmt.Sprintf("sample %d: throttled in %s of its periods (%s of %s)", i+1, percent(ratio(m.get("nr_throttled"), periods)), number(m.get("nr_throttled")), number(periods)))
+			text := fmt.Sprintf("sample %d: throttled in %s of its periods (%s of %s)", i+1, percent(ratio(m.get("nr_throttled"), periods)), number(m.get("nr_throttled")), number(periods))
+			if ns := throttledNS(func(name string) float64 { return m.get(name) }); ns > 0 {
+				text += fmt.Sprintf(", %s in all", dur(ns))
+			}
+			figures = append(figures, text)
 		}
 		if s := ratio(m.get("nr_throttled"), periods); s > share {
+			one.Figures = one.Figures[1:] // of what is throttled each has its own above
+			if throttledNS(func(name string) float64 { return m.get(name) }) > 0 {
+				one.Figures = one.Figures[1:]
+			}
 			share, worst = s, one
 		}
 	}
@@ -175,7 +201,7 @@ func (g cpuGroup) apart(r *attach.Reading) bool {
 		return false
 	}
 	worst.Title = r.Title + " of different groups or lives of one"
-	worst.Figures = append(figures, worst.Figures[1:]...)
+	worst.Figures = append(figures, worst.Figures...)
 	worst.Boot = true
 	*r = worst
 	return true
@@ -206,10 +232,15 @@ func (g cpuGroup) readQuota(r *attach.Reading) string {
 	return text
 }
 
+// throttledNS is the throttled time: cgroup v1 counts ns, and v2 us.
+func throttledNS(by func(string) float64) float64 {
+	return by("throttled_time") + 1000*by("throttled_usec")
+}
+
 // judge says what periods and throttled time mean; by gives a counter's growth.
 func (g cpuGroup) judge(r *attach.Reading, by func(string) float64, quota string, seconds float64, since string) {
 	periods, throttled := by("nr_periods"), by("nr_throttled")
-	ns := by("throttled_time") + 1000*by("throttled_usec")
+	ns := throttledNS(by)
 	share := ratio(throttled, periods)
 	system := by("system_usec") * 1000
 	last := g.stats[len(g.stats)-1]
@@ -255,6 +286,10 @@ func (g cpuGroup) judge(r *attach.Reading, by func(string) float64, quota string
 		if small && share >= throttledFew {
 			r.Means = "The quota stopped the group for under a millisecond at a time: that is no pause."
 		}
+	case r.Boot && periods < periodsYoung:
+		r.State, sign.Grade = attach.CannotTell, attach.Candidate
+		r.Means = fmt.Sprintf("Only %s in which the group ran are counted, and its quota stopped it in %s of them: it is young or hardly runs, and whether that lasts cannot be told.",
+			plural(int(periods), "period", "periods"), number(throttled))
 	case share < throttledMany || periods < periodsLeast && (r.Boot || periods < periodsPair):
 		r.State, sign.Grade = attach.CannotTell, attach.Candidate
 		r.Means = fmt.Sprintf("The group ran out of its CPU quota in %s of its periods: enough for the slowest requests, and they may be others.", percent(share))

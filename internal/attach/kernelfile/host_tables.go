@@ -169,7 +169,7 @@ var interrupts = &attach.Kind{
 				text = fmt.Sprintf("%s %s: %s/s", printed(w.name), printed(w.what), number(w.sum/dt))
 			}
 			if cpus > 1 && w.sum > 0 {
-				text += fmt.Sprintf(", %s of them on CPU %d", percent(w.top/w.sum), w.cpu)
+				text += w.spread(cpus)
 			}
 			r.Figures = append(r.Figures, strings.ReplaceAll(text, " :", ":"))
 		}
@@ -183,6 +183,9 @@ var interrupts = &attach.Kind{
 			r.Means = "One CPU takes the interrupts of all of these devices, and with them the work on their packets or blocks: if it is full, they wait while the other CPUs idle. That it is full, it does not say."
 		}
 		r.Not = "how often it happens now, nor that time was lost: these are counters since boot"
+		if r.Boot && slices.ContainsFunc(rows, func(w tableRow) bool { return w.top >= wrapsAt/4 }) {
+			r.Not += ", of 32 bits each, which start again at 4.3 billion"
+		}
 		if !r.Boot {
 			r.Not = "that time was lost: a high rate alone is none"
 		}
@@ -193,6 +196,20 @@ var interrupts = &attach.Kind{
 		return r
 	},
 }
+
+// evenly is how much more than the mean of all CPUs one may have where work is even over them.
+const evenly = 1.5
+
+// spread says which share the busiest CPU has.
+func (w tableRow) spread(cpus int) string {
+	if w.top*float64(cpus) <= evenly*w.sum {
+		return fmt.Sprintf(", even over the CPUs (%s at most, on CPU %d)", percent(w.top/w.sum), w.cpu)
+	}
+	return fmt.Sprintf(", %s of them on CPU %d", percent(w.top/w.sum), w.cpu)
+}
+
+// wrapsAt is where the kernel's counters of interrupts start again: they have 32 bits.
+const wrapsAt = 1 << 32
 
 // tableGrowth subtracts the first sample from the last.
 func tableGrowth(all []sample, last []tableRow) (out []tableRow, ok bool) {

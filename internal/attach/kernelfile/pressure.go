@@ -252,6 +252,9 @@ func readPressure(p *attach.Part) attach.Reading {
 		if s.kind == "full" {
 			fact = FactPressureFull
 		}
+		if s.hasTotal && s.total <= mostTotal {
+			text += ", " + dur(s.total*1000) + " in all"
+		}
 		r.Facts = append(r.Facts, attach.Fact{Name: fact, Value: s.avg[1], Of: s.resource})
 		least := pressureLeast[s.resource][0]
 		if s.kind == "full" {

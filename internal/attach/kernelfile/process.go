@@ -67,6 +67,9 @@ func readStatus(p *attach.Part) attach.Reading {
 		if peak := size("VmHWM"); peak > size("VmRSS") {
 			text += ", " + mem(peak) + " at its peak"
 		}
+		if shared := size("RssShmem"); shared > size("VmRSS")/2 {
+			text += "; " + mem(shared) + " of what is resident is shared memory"
+		}
 		r.Figures = append(r.Figures, text)
 		r.Facts = append(r.Facts, attach.Fact{Name: FactRSS, Value: size("VmRSS")}, attach.Fact{Name: FactSwap, Value: size("VmSwap")})
 	}
@@ -78,7 +81,7 @@ func readStatus(p *attach.Part) attach.Reading {
 		r.Figures = append(r.Figures, text)
 		r.Facts = append(r.Facts, attach.Fact{Name: FactThreads, Value: n})
 	}
-	r.Figures = append(r.Figures, statusNotes(v)...)
+	r.Figures = slices.Insert(r.Figures, min(1, len(r.Figures)), statusNotes(v)...)
 	if vol, err := strconv.ParseFloat(v["voluntary_ctxt_switches"], 64); err == nil {
 		non := float(v["nonvoluntary_ctxt_switches"])
 		r.Figures = append(r.Figures, fmt.Sprintf("%s voluntary and %s involuntary switches of its first thread since its start (%s involuntary)", number(vol), number(non), percent(ratio(non, vol+non))))
@@ -97,7 +100,11 @@ func readStatus(p *attach.Part) attach.Reading {
 		r.Next = []attach.Next{{Command: "grep -E 'State|TracerPid' /proc/PID/status", Why: "whether it is still stopped, and by whom"}}
 	case state == "D":
 		r.State = attach.CannotTell
-		r.Means = "Its first thread was asleep in the kernel and could not be interrupted (D): one glance does not say for how long."
+		r.Means = "Its first thread was asleep in the kernel and could not be interrupted (D): one glance does not say for how long, nor what it waits for."
+		if t := v["TracerPid"]; t != "" && t != "0" {
+			r.Means = "Its first thread was asleep in the kernel and could not be interrupted (D), and pid " + printed(t) + " traces it: one glance does not say for how long, nor what it waits for."
+		}
+		r.Not = "that it waits for a disk: what the file calls disk sleep is any sleep that no signal ends"
 		r.Next = []attach.Next{{Command: "cat /proc/PID/stack", Why: "what it sleeps in"}}
 	case state == "Z":
 		r.State = attach.CannotTell
@@ -115,19 +122,32 @@ func statusNotes(v map[string]string) (out []string) {
 	if t := v["TracerPid"]; t != "" && t != "0" {
 		out = append(out, "pid "+printed(t)+" traces it: a debugger or strace, which stops it at will")
 	}
-	if n := pendingSignals(v["SigPnd"]) + pendingSignals(v["ShdPnd"]); n > 0 {
-		out = append(out, plural(n, "signal waits", "signals wait")+" for it to take it up")
+	if names := pendingSignals(v["SigPnd"], v["ShdPnd"]); len(names) > 0 {
+		out = append(out, plural(len(names), "signal waits", "signals wait")+" for it to take up: "+strings.Join(names[:min(4, len(names))], ", "))
 	}
 	return out
 }
 
-func pendingSignals(hex string) int {
-	v, err := strconv.ParseUint(hex, 16, 64)
-	if err != nil {
-		return 0
+// pendingSignals names the signals of masks, of which each bit is one.
+func pendingSignals(masks ...string) (out []string) {
+	var all uint64
+	for _, hex := range masks {
+		v, _ := strconv.ParseUint(hex, 16, 64)
+		all |= v
 	}
-	return bits.OnesCount64(v)
+	for ; all != 0; all &= all - 1 {
+		n := bits.TrailingZeros64(all) + 1
+		text := strconv.Itoa(n)
+		if name := signalNames[n]; name != "" {
+			text += " (" + name + ")"
+		}
+		out = append(out, text)
+	}
+	return out
 }
+
+// signalNames are those of signals that stop, continue or end a process, on all but MIPS and SPARC.
+var signalNames = map[int]string{1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 6: "SIGABRT", 9: "SIGKILL", 14: "SIGALRM", 15: "SIGTERM", 17: "SIGCHLD", 18: "SIGCONT", 19: "SIGSTOP", 20: "SIGTSTP"}
 
 // statLine is /proc/PID/stat: the name in brackets may hold anything, brackets and blanks included.
 var statLine = pattern.New(`^(\d{1,9}) \((.{0,64})\) ([RSDTtZXIKWP]) ((?:-?\d+ ){30,55}-?\d+)$`)
@@ -218,7 +238,12 @@ func readSched(p *attach.Part) attach.Reading {
 	m := parsePairs(lines)
 	ran, waited := m.get("se.sum_exec_runtime", "sum_exec_runtime")*1e6, m.get("se.statistics.wait_sum", "wait_sum")*1e6
 	if ran > 0 {
-		r.Figures = append(r.Figures, dur(ran)+" on a CPU since its start")
+		text := dur(ran) + " on a CPU since its start"
+		// The CPU's clock starts with the machine, so the thread is no older than that.
+		if clock := m.get("se.exec_start", "exec_start") * 1e6; clock > ran {
+			text += ", by a clock that stands at " + age(clock)
+		}
+		r.Figures = append(r.Figures, text)
 	}
 	vol, non := m.get("nr_voluntary_switches"), m.get("nr_involuntary_switches")
 	if vol+non > 0 {

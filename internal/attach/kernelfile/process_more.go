@@ -20,7 +20,7 @@ var limits = &attach.Kind{
 		})
 	},
 	Read: func(p *attach.Part) attach.Reading {
-		r := attach.Reading{Title: "limits of a process", State: attach.Healthy, Means: "Limits show as errors where they are reached (EMFILE, EAGAIN), and not as slowness."}
+		r := attach.Reading{Title: "limits of a process", State: attach.Healthy, Means: "Limits show as errors where they are reached (EMFILE, EAGAIN), and not as slowness.", Not: "how much of each is in use, and so whether one was reached"}
 		r.Who.PID = p.PID
 		for _, l := range p.Lines {
 			m := limitsLine.FindStringSubmatch(strings.TrimSpace(l.Text))
@@ -28,6 +28,11 @@ var limits = &attach.Kind{
 				continue
 			}
 			text := strings.ToLower(m[1][:1]) + m[1][1:] + ": " + m[2]
+			if m[3] != m[2] {
+				text += " (hard limit " + m[3] + ")"
+			} else if m[2] != "unlimited" {
+				text += ", soft and hard"
+			}
 			if m[1] == "Max open files" || m[1] == "Max processes" {
 				r.Figures = append([]string{text}, r.Figures...)
 			} else {

@@ -104,11 +104,11 @@ func mapSize(m []string) (size float64, arena bool) {
 
 // memorySums are the sums over the mappings of one reading.
 type memorySums struct {
-	rss, pss, private, anon, huge, lazy, swap, arena, arenaHuge float64
-	mappings                                                    int
-	rollup                                                      bool
-	biggest                                                     string
-	biggestRSS                                                  float64
+	rss, pss, private, shared, anon, huge, lazy, swap, swapPss, arena, arenaHuge float64
+	mappings                                                                     int
+	rollup                                                                       bool
+	biggest                                                                      string
+	biggestRSS                                                                   float64
 }
 
 func sumSmaps(lines []string) (s memorySums) {
@@ -138,6 +138,8 @@ func sumSmaps(lines []string) (s memorySums) {
 			s.pss += v
 		case "Private_Clean", "Private_Dirty":
 			s.private += v
+		case "Shared_Clean", "Shared_Dirty":
+			s.shared += v
 		case "Anonymous":
 			s.anon += v
 		case "AnonHugePages":
@@ -149,6 +151,8 @@ func sumSmaps(lines []string) (s memorySums) {
 			s.lazy += v
 		case "Swap":
 			s.swap += v
+		case "SwapPss":
+			s.swapPss += v
 		}
 	}
 	return s
@@ -165,6 +169,9 @@ func residentText(s memorySums) string {
 	text := mem(s.rss) + " resident"
 	if s.pss > 0 && s.pss < s.rss {
 		text += fmt.Sprintf(", %s by its share of what others map, too (Pss), %s its own", mem(s.pss), mem(s.private))
+		if s.shared > 0 {
+			text += fmt.Sprintf(" and %s shared (%s)", mem(s.shared), percent(ratio(s.shared, s.rss)))
+		}
 	}
 	return text
 }
@@ -196,13 +203,18 @@ func readSmaps(p *attach.Part) attach.Reading {
 	if has("AnonHugePages") {
 		r.Figures[1] = fmt.Sprintf("%s of it in huge pages (%s)", mem(s.huge), percent(ratio(s.huge, s.rss)))
 	}
+	swapped := mem(s.swap) + " swapped out"
+	if has("SwapPss") && has("Swap") && s.swapPss < s.swap {
+		swapped += fmt.Sprintf(", %s by its share of what others map, too (SwapPss)", mem(s.swapPss))
+		s.swap = s.swapPss
+	}
 	switch {
 	case has("Anonymous") && has("Swap"):
-		r.Figures[2] = fmt.Sprintf("%s anonymous, %s swapped out", mem(s.anon), mem(s.swap))
+		r.Figures[2] = fmt.Sprintf("%s anonymous, %s", mem(s.anon), swapped)
 	case has("Anonymous"):
 		r.Figures[2] = mem(s.anon) + " anonymous"
 	case has("Swap"):
-		r.Figures[2] = mem(s.swap) + " swapped out"
+		r.Figures[2] = swapped
 	}
 	if s.lazy > 0 {
 		r.Figures = append(r.Figures, mem(s.lazy)+" given back by MADV_FREE and not yet taken")
@@ -234,6 +246,8 @@ func readSmaps(p *attach.Part) attach.Reading {
 		r.Means = fmt.Sprintf("%s of the process is swapped out: touching it takes major faults.", mem(s.swap))
 		r.Signs = []attach.Sign{{Cause: "page-fault", Grade: attach.Risk, Proof: r.Figures[2:3]}}
 		r.Next = []attach.Next{{Command: "grep -E 'majflt|ctxt' /proc/PID/status; vmstat 1 10", Why: "whether pages come in from swap now (si)"}}
+	case s.rollup && s.mappings == 1 && s.pss > 0 && s.pss < s.rss/2:
+		r.Means = fmt.Sprintf("Most of what is resident is shared: by its share the process holds %s, and not %s; nothing in it costs time by itself.", mem(s.pss), mem(s.rss))
 	default:
 		r.Means = "It is resident memory by mapping; nothing in it costs time by itself."
 	}

@@ -45,6 +45,14 @@ func dur(ns float64) string {
 	return finding.Duration(int64(ns))
 }
 
+// age writes ns in days where they are many.
+func age(ns float64) string {
+	if days := ns / 86400e9; days >= 2 {
+		return fmt.Sprintf("%.1f days", days)
+	}
+	return dur(ns)
+}
+
 // percent writes a share.
 func percent(share float64) string {
 	switch p := share * 100; {

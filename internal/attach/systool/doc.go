@@ -26,8 +26,11 @@
 //	uptime.go    uptime and w
 //	top.go       top: from lines to screens
 //	topread.go   top: what screens say
+//	topload.go   of them: the load average against what runs
 //	othertop.go  top of busybox; top of other systems, refused
+//	toyboxtop.go top of toybox, as on Android
 //	htop.go      htop's text
+//	htoptree.go  trees of processes and their threads
 //	atop.go      atop
 //	atopsar.go   atopsar
 //	ps.go        ps

@@ -88,6 +88,7 @@ type memory struct {
 	total, used, free, cache, available float64
 	shared                              float64 // of the cache, where available had to be summed up
 	buffers                             float64 // of the cache, where they stand apart
+	held                                float64 // used without the cache, where a row says so
 	swap, swapUsed                      float64
 	hasAvailable, hasSwap               bool
 	unit                                float64 // of amounts without one; 0 or 1: none
@@ -146,6 +147,7 @@ func parseFree(p *attach.Part) (all []memory, guessed bool) {
 		}
 		switch {
 		case label == "-/+" && len(cells) >= 2:
+			m.held, _ = size(cells[0], unit)
 			without, _ := size(cells[1], unit)
 			m.available = max(m.free, without-m.shared)
 		case len(cells) == 3 && label != "Low" && label != "High" && label != "Total" && label != "Comm":
@@ -227,7 +229,11 @@ func (m memory) judge(v *verdict) {
 	if rounded {
 		v.figure("available %s of %s (about %.0f %%)", m.show(m.available), m.show(m.total), 100*share)
 	} else {
-		v.figure("available %s of %s (%s %%)", m.show(m.available), m.show(m.total), plain(100*share))
+		held := ""
+		if m.held > 0 {
+			held = fmt.Sprintf("; %s used without the cache (%s %%)", m.show(m.held), plain(100*m.held/m.total))
+		}
+		v.figure("available %s of %s (%s %%)%s", m.show(m.available), m.show(m.total), plain(100*share), held)
 	}
 	stays := ""
 	if m.shared >= memoryShort*m.total {

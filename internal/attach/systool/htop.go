@@ -11,7 +11,7 @@ import (
 
 var htop = &attach.Kind{
 	Name:  "htop",
-	Hints: []string{"%]", "[|", "B]", "G]", "M]", "K]", "Tasks: "},
+	Hints: []string{"%]", "[|", "B]", "G]", "M]", "K]", "Tasks: ", "├─", "└─"},
 	Claim: claimHtop,
 	Read:  readHtop,
 }
@@ -60,16 +60,23 @@ func claimHtop(lines []paste.Line) int {
 		if slices.Contains(f, "Main") && slices.Contains(f, "I/O") || strings.HasPrefix(strings.TrimSpace(text), "[Main]") {
 			return bars > 0 // the tabs of htop 3.2
 		}
+		if names == nil && treeTop(f) {
+			names = topDefault
+		}
 		return names != nil && !keys && len(f) >= len(names)-1 && topRow(names, f)
 	})
-	return attach.ClaimIf(bars > 0, n)
+	return attach.ClaimIf(bars > 0 || names != nil, n)
 }
 
 func readHtop(p *attach.Part) attach.Reading {
 	v := &verdict{}
 	v.Title, v.Glance = "htop, 1 screen", true
 	s := screen{}
+	if treeTop(fields(p.Lines[0].Text)) {
+		s.names = topDefault
+	}
 	var busy []float64
+	var deep []int
 	for _, l := range p.Lines {
 		for _, m := range htopBar.FindAllStringSubmatch(l.Text, 32) {
 			if share, ok := number(m[3]); ok && strings.HasSuffix(m[3], "%") {
@@ -93,7 +100,8 @@ func readHtop(p *attach.Part) attach.Reading {
 		if h, ok := htopNames(l.Text); ok {
 			s.names = h
 		} else if f := fields(l.Text); s.names != nil && topRow(s.names, f) {
-			s.rows = append(s.rows, row{cells: f})
+			f, depth := untree(s.names, f)
+			s.rows, deep = append(s.rows, row{cells: f}), append(deep, depth)
 		}
 		if m := htopLoad.FindStringSubmatch(l.Text); m != nil {
 			s.load = nil
@@ -118,6 +126,7 @@ func readHtop(p *attach.Part) attach.Reading {
 	}
 	s.cpus = len(busy)
 	s.processes(v, false) // a process stands beside its own threads: nothing is summed
+	s.family(v, deep)
 	if len(busy) > 0 {
 		s.unseen(v, c)
 	}
@@ -129,6 +138,12 @@ func readHtop(p *attach.Part) attach.Reading {
 	}
 	s.scarce(v)
 	v.not("one screen is a glance, and a bar does not say what a CPU is used for")
-	v.means("the machine is at ease in it")
+	switch {
+	case len(busy) == 0:
+		v.unsure = true
+		v.means("how busy the CPUs are in all is not in it")
+	default:
+		v.room(c)
+	}
 	return v.done()
 }

@@ -24,7 +24,7 @@ var iostatDate = pattern.New(`^\d{1,4}[./-]\d{1,2}[./-]\d{1,4} \d{2}:\d{2}:\d{2}
 
 // iostatDevices gives the columns of devices. The device is the first of them, or with -h the last.
 func iostatDevices(f []string) bool {
-	if len(f) < 3 {
+	if len(f) < 3 || figures(f) {
 		return false
 	}
 	has := func(n ...string) bool {
@@ -36,7 +36,7 @@ func iostatDevices(f []string) bool {
 }
 
 func iostatCPU(f []string) bool {
-	return len(f) >= 5 && strings.HasPrefix(f[0], "avg-cpu") && f[1] == "%user"
+	return len(f) >= 5 && strings.HasPrefix(f[0], "avg-cpu") && f[1] == "%user" && !figures(f)
 }
 
 // iostatTable is the columns that stand above, devices' and those of CPUs.
@@ -112,6 +112,7 @@ type report struct {
 	disks map[string]disk
 	order []string
 	cpu   *cpuUse
+	boot  bool // the first one below a heading, which is an average since boot
 }
 
 // maxDisks bounds what one report may name.
@@ -121,14 +122,18 @@ func parseIostat(p *attach.Part) (all []report, headed bool, cpus int) {
 	var names []string
 	var shares []string
 	var r *report
-	open := func() { all = append(all, report{disks: map[string]disk{}}); r = &all[len(all)-1] }
+	first := false
+	open := func() {
+		all = append(all, report{disks: map[string]disk{}, boot: first})
+		r, first = &all[len(all)-1], false
+	}
 	var now iostatTable
 	for _, text := range logical(p.Lines, broken{whole: now.whole}) {
 		f := fields(text)
 		switch {
 		case len(f) == 0 || iostatDate.MatchString(strings.TrimSpace(text)):
 		case banner(text) != nil:
-			headed = true
+			headed, first = true, true
 			cpus, _ = whole(banner(text)[3])
 		case iostatCPU(f):
 			shares, now.shares = f[1:], len(f)-1
@@ -265,28 +270,39 @@ func (d device) String() string {
 func readIostat(p *attach.Part) attach.Reading {
 	all, headed, cpus := parseIostat(p)
 	v := &verdict{}
-	boot := (headed || sinceBoot(all)) && !option(p, 'y') && len(all) > 0
+	boot := (headed || sinceBoot(all) || longAverage(all)) && !option(p, 'y') && len(all) > 0
 	judged := all
 	if boot {
-		judged = all[1:]
+		judged = slices.DeleteFunc(slices.Clone(all[1:]), func(r report) bool { return r.boot })
 	}
 	if len(judged) == 0 {
 		v.Title, v.Boot, v.unsure = "iostat, one report since boot", true, true
-		disks := devices(all) // a device that serves next to nothing may have any time of a request
+		when := "since boot"
+		if !headed {
+			v.Title, when = "iostat, one report: an average of a long time", "on average"
+		}
+		disks := devices(all[:1]) // a device that serves next to nothing may have any time of a request
 		slices.SortStableFunc(disks, func(a, b device) int { return cmp.Compare(b.util, a.util) })
 		for _, d := range disks[:min(2, len(disks))] {
-			v.figure("since boot: %s", d)
+			v.figure("%s: %s", when, d)
 		}
-		if c, known := reportsCPU(all); known {
-			v.figure("since boot: CPUs %s", c)
+		if c, known := reportsCPU(all[:1]); known {
+			v.figure("%s: CPUs %s", when, c)
+		}
+		if !headed {
+			v.means("a request in more than ten seconds says that it is an average of a long time: since boot, if it is the first report of its run")
 		}
 		v.means("the first report is an average since boot, and says nothing about now")
+		v.not("that a disk is slow: in an average since boot, the time of a request may be of few requests long ago")
 		v.next("iostat -x 1 10", "reports of single seconds while it is slow")
 		return v.done()
 	}
 	v.Title = "iostat, " + samples(len(judged))
 	if boot {
 		v.Title += " after the report since boot"
+	}
+	if !headed && len(all) == 1 && !option(p, 'y') {
+		v.Title += ", which is an average since boot if it is the first of its run"
 	}
 	c, known := reportsCPU(judged)
 	disks := devices(judged)

@@ -35,6 +35,22 @@ func sinceBoot(all []report) bool {
 	return first >= 3 && rest == 0 && of >= 3
 }
 
+// longAverage reports whether a lone report is of more than ten seconds, so that it is the first one
+// of a run, or as good as that: one request in ten seconds is 0.1 a second, and it has less.
+func longAverage(all []report) bool {
+	if len(all) != 1 {
+		return false
+	}
+	for _, d := range all[0].disks {
+		for _, column := range []string{"r/s", "w/s", "d/s", "f/s", "tps", "rrqm/s", "wrqm/s"} {
+			if rate, ok := d.get(column); ok && rate > 0 && rate < 0.095 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func reportsCPU(all []report) (c cpuUse, known bool) {
 	t := table{names: []string{"us", "sy", "wa", "st", "id"}}
 	for _, r := range all {

@@ -2,6 +2,7 @@ package systool
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
@@ -180,6 +181,7 @@ func (v *verdict) cpus(all []cpuRows, count int) {
 			v.figure("CPU %s: %s %% iowait, %s %% system", one.cpu, plain(one.use.wa), plain(one.use.sy+one.use.hi+one.use.si))
 			c.oneWaits(v, one)
 		}
+		evenSoft(v, all, c)
 		c.judge(v)
 		v.skew(all, busiest, c)
 		if v.torn {
@@ -195,6 +197,25 @@ func (v *verdict) cpus(all []cpuRows, count int) {
 	}
 	v.means("the CPUs have room in these samples")
 	v.not("shares of CPU time do not say who waits for a CPU: pidstat's %wait does")
+}
+
+// evenSoft says how soft interrupts are spread, where they are much of the time.
+func evenSoft(v *verdict, all []cpuRows, c cpuUse) {
+	var each []float64
+	for _, one := range all {
+		if one.cpu != "all" && one.cpu != "-1" {
+			each = append(each, one.use.si)
+		}
+	}
+	if c.si < softMuch || len(each) < 2 {
+		return
+	}
+	lo, hi := slices.Min(each), slices.Max(each)
+	how := "they are not even over the CPUs"
+	if hi <= 1.5*lo {
+		how = "they are even over the CPUs"
+	}
+	v.figure("soft interrupts take %s %% of each CPU's time: %s", between(lo, hi), how)
 }
 
 // contradicts is by how many percent of time the row of all CPUs may differ from theirs.

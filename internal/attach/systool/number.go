@@ -43,6 +43,12 @@ func numeric(cells []string) bool {
 	return !slices.ContainsFunc(cells, func(c string) bool { _, ok := number(c); return !ok })
 }
 
+// figures reports whether one of these is a figure: a line of names has none, and where rows were
+// put behind it, it has.
+func figures(cells []string) bool {
+	return slices.ContainsFunc(cells, func(c string) bool { _, ok := number(c); return ok })
+}
+
 // binaryPrefixes in the order of their powers of 1024.
 const binaryPrefixes = "kmgtpe"
 

@@ -49,7 +49,7 @@ func readBusyboxTop(p *attach.Part) attach.Reading {
 		share float64
 	}
 	var threads []use // of the kernel
-	command, most, blocked := "", -1.0, false
+	command, most, blocked, broken := "", 0.0, false, ""
 	for _, l := range p.Lines {
 		text := strings.TrimSpace(l.Text)
 		if m := busyboxMem.FindStringSubmatch(text); m != nil {
@@ -58,6 +58,10 @@ func readBusyboxTop(p *attach.Part) attach.Reading {
 				kb[i], _ = number(m[i])
 			}
 			s = screen{mem: memory{total: (kb[1] + kb[2]) * 1024, free: kb[2] * 1024, available: (kb[2] + max(0, kb[4]+kb[5]-kb[3])) * 1024}}
+			broken = ""
+			if kb[4]+kb[5] > kb[1]+kb[2] {
+				broken = fmt.Sprintf("%sK buff and %sK cached are more than all memory, %.0fK: a bug of this top, and they are left out", m[4], m[5], kb[1]+kb[2])
+			}
 		}
 		if m := busyboxCPU.FindStringSubmatch(text); m != nil {
 			var f [8]float64
@@ -93,7 +97,12 @@ func readBusyboxTop(p *attach.Part) attach.Reading {
 	if known {
 		v.figure("CPUs: %s", c)
 	}
-	if last.mem.total > 0 {
+	switch {
+	case broken != "":
+		v.Flaws = append(v.Flaws, broken)
+		v.figure("memory: %s of %s free; how much more the page cache would give is not known", bytes(last.mem.free), bytes(last.mem.total))
+		last.mem = memory{}
+	case last.mem.total > 0:
 		v.figure("memory: %s of %s free or cached", bytes(last.mem.available), bytes(last.mem.total))
 	}
 	if command != "" {
@@ -108,10 +117,10 @@ func readBusyboxTop(p *attach.Part) attach.Reading {
 	for _, t := range threads {
 		v.kernelThread(t.name, t.share, "all CPUs' time")
 	}
-	v.not("one screen is a glance; busybox counts %CPU against all CPUs")
+	v.not("one screen is a glance; busybox counts %CPU against all CPUs, and its %VSZ is address space, which is no memory in use")
 	switch {
 	case known:
-		v.means("the machine is at ease in it")
+		v.room(c)
 	case last.mem.total > 0:
 		v.means("memory is not short; how busy the CPUs are is not in it")
 	default:

@@ -41,6 +41,7 @@ type task struct {
 	rssFirst, rssLast              float64 // bytes; 0: not printed
 	minfltMost                     float64
 	samples                        int
+	unread                         bool // -1 stands where /proc/PID/io could not be read
 	lists                          map[string][]float64
 }
 
@@ -119,6 +120,7 @@ func (run *pidstatRun) add(t *table, r row, index map[string]*task) {
 	if t.has("minflt/s") {
 		one.minfltMost = max(one.minfltMost, t.num(r, "minflt/s"))
 	}
+	one.unread = one.unread || t.num(r, "kB_rd/s") < 0 || t.num(r, "kB_wr/s") < 0
 	for _, n := range pidstatFigures {
 		if t.has(n) {
 			one.lists[n] = append(one.lists[n], t.num(r, n))

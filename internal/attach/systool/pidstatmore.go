@@ -177,9 +177,12 @@ func (run *pidstatRun) disk(v *verdict) {
 	if !run.columns["kB_rd/s"] {
 		return
 	}
+	run.unread(v)
 	top := run.top(func(t *task) float64 { return t.read + t.write })
 	if len(top) == 0 {
-		run.bursts(v)
+		if !run.unknown() {
+			run.bursts(v)
+		}
 		return
 	}
 	v.figure("%s: reads %s/s, writes %s/s", top[0], kB(top[0].read), kB(top[0].write))
@@ -212,6 +215,47 @@ func (run *pidstatRun) disk(v *verdict) {
 		v.candidate("disk-wait", share, proof)
 		v.next("iostat -x 1 10", "whether the device is slow")
 	}
+}
+
+// unknown reports whether of no task it is known what it reads and writes.
+func (run *pidstatRun) unknown() bool {
+	return !slices.ContainsFunc(run.tasks, func(t *task) bool { return !t.unread })
+}
+
+// unread says of whom it is not known what they read and write. Their waits for the disk are.
+func (run *pidstatRun) unread(v *verdict) {
+	var names []string
+	waits := 0.0
+	for _, one := range run.tasks {
+		if one.unread {
+			names = append(names, one.String())
+			waits = max(waits, one.delayMean)
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	who := names[0]
+	if len(names) > 1 {
+		who += fmt.Sprintf(" and %d more", len(names)-1)
+	}
+	v.unsure = true
+	text := "what " + who + " reads and writes is not known: -1 stands where /proc/PID/io could not be read"
+	if !run.unknown() {
+		v.Flaws = append(v.Flaws, text)
+		return
+	}
+	v.figure("%s", text)
+	share := waits / 100 / max(1, run.interval)
+	if run.columns["iodelay"] && !run.averages {
+		v.figure("iodelay %s ticks of 10 ms a sample at most: a wait for the disk of %s %% of the time", plain(waits), plain(100*part(share)))
+	}
+	if share >= 0.05 {
+		v.candidate("disk-wait", part(share), v.Figures[len(v.Figures)-1])
+	}
+	v.means("%s", text)
+	v.not("that it reads and writes nothing: -1 is no rate")
+	v.next("sudo pidstat -d 1 10", "the same as root, who may read it where the kernel counts it")
 }
 
 // bursts reads what no task did in half of the samples: tasks that come and go by turns. They are

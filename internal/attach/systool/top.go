@@ -1,6 +1,7 @@
 package systool
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -10,11 +11,12 @@ import (
 )
 
 var top = &attach.Kind{
-	Name:  "top",
-	Rows:  true,
-	Hints: []string{"top - ", "Tasks", "Threads", "Processes", "Aufgaben", "Cpu", "CPU", "Mem", "Spch", "Swap", "PID", " R ", " S ", " D ", " I "},
-	Claim: claimTop,
-	Read:  readTop,
+	Name:   "top",
+	Rows:   true,
+	Hints:  []string{"top - ", "Tasks", "Threads", "Processes", "Aufgaben", "Cpu", "CPU", "Mem", "Spch", "Swap", "PID", " R ", " S ", " D ", " I "},
+	Yields: []string{"htop"}, // whose rows are the same, below other names
+	Claim:  claimTop,
+	Read:   readTop,
 }
 
 var (
@@ -39,7 +41,7 @@ var topNames = []string{"PR", "NI", "VIRT", "RES", "SHR", "TIME+", "ZEIT+"}
 // topHeader gives the columns of processes.
 func topHeader(text string) ([]string, bool) {
 	f := fields(text)
-	if len(f) < 6 || !slices.Contains(f, "PID") {
+	if len(f) < 6 || !slices.Contains(f, "PID") || figures(f) {
 		return nil, false
 	}
 	known := 0
@@ -199,6 +201,7 @@ func parseTop(p *attach.Part) (all []screen) {
 			if n, ok := topHeader(text); ok {
 				s.names, names = n, n
 			} else if f := fields(text); topRow(s.names, f) {
+				f, _ = untree(s.names, f)
 				s.rows = append(s.rows, row{cells: f})
 			} else if wrappedTop(text) {
 				s.memory("Swap:" + text)
@@ -292,12 +295,16 @@ func (s *screen) memory(text string) {
 	}
 	before, _, _ := strings.Cut(text, ":")
 	swap := strings.Contains(before, "Swap")
+	cut := 0.0
 	for _, m := range topAmount.FindAllStringSubmatch(text, 8) {
 		f, ok := size(strings.TrimSuffix(m[1], ",")+m[2], unit)
 		if !ok {
 			continue
 		}
 		if m[3] == "+" { // one figure at least was cut off
+			if m[4] == "total" && !swap {
+				cut = f
+			}
 			f *= 10
 		}
 		switch {
@@ -317,6 +324,10 @@ func (s *screen) memory(text string) {
 		case m[4] == "used":
 			s.mem.used = f
 		}
+	}
+	// Some versions count what is used so that all of it sums up to the total.
+	if sum := s.mem.used + s.mem.free + s.mem.cache; cut > 0 && (math.Floor(sum/unit/10)*unit == cut || math.Floor(sum/unit/100)*unit == cut) {
+		s.mem.total = sum
 	}
 	if !s.mem.hasAvailable {
 		s.mem.available = s.mem.free + s.mem.cache

@@ -56,6 +56,7 @@ func readTop(p *attach.Part) attach.Reading {
 	}
 	if known {
 		c.passed = v.Glance && last.calm(c)
+		last.asleep(v, c)
 		c.judge(v)
 	}
 	last.loaded(v, c, known)
@@ -65,10 +66,8 @@ func readTop(p *attach.Part) attach.Reading {
 		v.not("one screen is a glance: states R and D change a thousand times a second, and the line of CPUs covers an instant or all time since boot")
 	}
 	switch {
-	case known && c.id < 50:
-		v.means("the CPUs are %s %% busy, with some room", plain(100-c.id-c.wa))
 	case known:
-		v.means("the machine is at ease in it")
+		v.room(c)
 	case last.mem.total > 0:
 		v.means("memory is not short; how busy the CPUs are is not in it")
 	default:
@@ -76,6 +75,21 @@ func readTop(p *attach.Part) attach.Reading {
 		v.means("how busy the CPUs are is not in it")
 	}
 	return v.done()
+}
+
+// room says what a screen without a sign shows.
+func (v *verdict) room(c cpuUse) {
+	busy := 100 - c.id - c.wa
+	switch {
+	case c.passed && c.wa >= iowaitMatters:
+		v.means("the CPUs are %s %% busy, and the load average says that hardly a thread waited through the last minute, though this screen has %s %% iowait", plain(busy), plain(c.wa))
+	case busy >= 50:
+		v.means("the CPUs are %s %% busy, with some room", plain(busy))
+	case c.wa < iowaitMatters:
+		v.means("the machine is at ease in it")
+	default:
+		v.means("the CPUs have room: they are %s %% busy", plain(busy))
+	}
 }
 
 // oneCPU names a CPU that is full of what the mean over all of them hides.

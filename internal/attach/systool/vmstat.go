@@ -217,6 +217,10 @@ func readVmstat(p *attach.Part) attach.Reading {
 	} else {
 		v.figure("r %s at the median (%s), b %s", plain(c.runnable), between(lo, hi), plain(c.blocked))
 	}
+	if in, out := run.median("bi"), run.median("bo"); in+out >= muchBlocks {
+		_, most := run.span("bo")
+		v.figure("disks: %s/s read, %s/s written (medians; %s/s at most)", kB(in), kB(out), kB(most))
+	}
 	lo, hi = run.span("cs")
 	v.figure("%s context switches/s", between(lo, hi))
 	v.fact(SwitchRate, run.median("cs"))
@@ -226,10 +230,15 @@ func readVmstat(p *attach.Part) attach.Reading {
 		v.Glance = true
 	}
 	run.outliers(v)
-	if c.id < 30 {
-		v.means("the CPUs are %s %% busy, with some room; disk and swap are at ease", plain(100-c.id-c.wa))
+	swap := "nothing is read back from swap"
+	if _, most := run.span("si"); most > 0 {
+		swap = "little is read back from swap"
 	}
-	v.means("CPUs, disk and swap are at ease in these samples")
+	if c.id < 30 {
+		v.means("the CPUs are %s %% busy, with some room; iowait is %s %%, and %s", plain(100-c.id-c.wa), plain(c.wa), swap)
+	}
+	v.means("the CPUs have room (%s %% idle, %s %% iowait), and %s", plain(c.id), plain(c.wa), swap)
+	run.lookAlikes(v, c)
 	if len(run.boot) > 0 && !v.has() {
 		if wa := run.num(run.boot[0], "wa"); wa >= 5 {
 			v.not(fmt.Sprintf("the %s %% iowait of the first row is an average since boot", plain(wa)))
@@ -237,6 +246,29 @@ func readVmstat(p *attach.Part) attach.Reading {
 	}
 	v.not("a machine at ease may hold a service which waits for a lock or for another server")
 	return v.done()
+}
+
+// muchBlocks is how many blocks of 1 KiB a second are worth a figure.
+const muchBlocks = 10 << 10
+
+// lookAlikes names what looks like a shortage in samples without one.
+func (run *vmstatRun) lookAlikes(v *verdict, c cpuUse) {
+	var all []string
+	if c.runnable >= 8 && c.id >= 30 {
+		all = append(all, fmt.Sprintf("that threads queue for CPUs: r counts those that run as well, and %s %% of the CPUs' time is idle", plain(c.id)))
+	}
+	first, last := run.rows[0], run.rows[len(run.rows)-1]
+	fell := run.num(first, "free") - run.num(last, "free")
+	grew := run.num(last, "cache") - run.num(first, "cache")
+	if fell >= 0.05*run.num(first, "free") && grew >= fell/2 && run.has("cache") {
+		all = append(all, "that memory runs out: what is free falls as the page cache grows, which is given up when memory is wanted")
+	}
+	if _, in := run.span("si"); in == 0 && run.num(last, "swpd") > 0 && len(all) < 2 {
+		all = append(all, "that it swaps: swpd is what was swapped out once, and nothing is read back in these samples")
+	}
+	if len(all) > 0 && !v.has() {
+		v.not(strings.Join(all, "; nor "))
+	}
 }
 
 // between writes the least and the most of a figure.

@@ -39,8 +39,9 @@ func untagged(text string) string {
 	return strings.TrimRight(text, " \t")
 }
 
-// entity is one of those that a web page or a tracker makes of a tool's output.
-var entity = pattern.New(`&(?:gt|lt|amp|quot|apos|nbsp|#39|#34|#x27|#x2F|#96);`)
+// entity is one of those that a web page or a tracker makes of a tool's output. From 9472 on they
+// are the lines of which tools draw trees.
+var entity = pattern.New(`&(?:gt|lt|amp|quot|apos|nbsp|#39|#34|#x27|#x2F|#96|#9(?:4[7-9]|5\d)\d);`)
 
 // unescaped puts characters for the entities of HTML. Twice, since some trackers escape twice.
 func unescaped(text string) string {
