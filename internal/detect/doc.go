@@ -33,6 +33,7 @@
 //	shared_run_queue.go         the part of Go's run queue that work for nothing makes
 //	shared_renewal.go           memory that is given back and touched anew
 //	shared_by_shares.go         the same in sums, where trace and records have no common time
+//	shared_nameless.go          stop-the-worlds that old traces do not name
 //	shared_neighbours.go        who else had the CPUs
 //	shared_quota.go             throttling that only cpu.stat counts: an ordinary user sees no more
 //	shared_short_of_cpu.go      whether the process lacked CPU, where a trace alone must say

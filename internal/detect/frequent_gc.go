@@ -201,7 +201,8 @@ func gcFills(r *account.Result) bool {
 func gcPart(r *account.Result) float64 {
 	part := ratio(gcWork(&r.Capacity), used(&r.Capacity))
 	if r.Kernel != nil && r.Kernel.OnCPU != nil && r.Kernel.OnCPU.Samples >= account.LeastSamples {
-		part = max(part, ratio(gcSamples(r.Kernel.OnCPU).Low, r.Kernel.OnCPU.NS))
+		on := r.Kernel.OnCPU
+		part = max(part, ratio(gcSamples(on).Low, on.NS-idleGC(on)))
 	}
 	return part
 }
@@ -240,6 +241,10 @@ func gcReason(p *Pass) string {
 	if okL && okV && limit > 0 && live > 0 && live > 0.8*limit {
 		p.Proof("runtime metrics", "live heap %s of GOMEMLIMIT %s", finding.Bytes(int64(live)), finding.Bytes(int64(limit)))
 		return fmt.Sprintf(" (the live heap, %s, is close to GOMEMLIMIT)", finding.Bytes(int64(live)))
+	}
+	if resident, limit, at := atMemoryLimit(p); at {
+		p.Proof("environment, process", "%s resident, GOMEMLIMIT is %s", finding.Bytes(resident), finding.Bytes(limit))
+		return fmt.Sprintf(" (its memory, %s, is at GOMEMLIMIT, %s)", finding.Bytes(resident), finding.Bytes(limit))
 	}
 	if p.Ledger != nil {
 		g := &p.Ledger.GC
@@ -293,6 +298,9 @@ func gcRemedies(p *Pass) []string {
 			"GOGC does not change these cycles; only their callers do"}
 	}
 	rs := []string{"see what is set: GOGC, GOMEMLIMIT, debug.SetGCPercent; raise GOGC (GOGC=200 or more) with GOMEMLIMIT as the guard"}
+	if _, limit, at := atMemoryLimit(p); at {
+		rs = []string{"raise GOMEMLIMIT (" + finding.Bytes(limit) + ") well above the live heap, or hold less memory: the limit starts the cycles, whatever GOGC is"}
+	}
 	if p.Ledger != nil && p.Ledger.GC.GoalMax == 0 && cramped(&p.Ledger.GC) {
 		rs = []string{"raise GOMEMLIMIT well above the live heap (" + finding.Bytes(p.Ledger.GC.Marked) + "), or hold less memory: with GOGC=off the limit alone starts cycles, one after another once live data reach it"}
 	}

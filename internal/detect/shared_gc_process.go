@@ -31,14 +31,30 @@ func lookGCProcess(p *Pass) {
 	}
 }
 
-// lowGOGC reports whether cycles are many by a setting: a GOGC below 50, a heap that may hardly
-// grow, or cycles that the program asks for. A program which does little but allocate may spend
-// more on GC than others, and is as its author wants it. With such a setting it is not.
+// lowGOGC reports whether cycles are many by a setting: a GOGC below 50, memory at GOMEMLIMIT, a
+// heap that may hardly grow, or cycles that the program asks for. A program which does little but
+// allocate may spend more on GC than others, and is as its author wants it. With such a setting it
+// is not.
 func lowGOGC(p *Pass) bool {
 	if gogc, ok := gogcOf(p); ok && gogc >= 0 && gogc < 50 {
 		return true
 	}
+	if _, _, at := atMemoryLimit(p); at {
+		return true
+	}
 	return p.Ledger != nil && (cramped(&p.Ledger.GC) || forced(&p.Ledger.GC))
+}
+
+// atMemoryLimit reports whether the process has so much memory that GOMEMLIMIT starts its cycles:
+// nine tenths of it or more. Both are in bytes, the limit by the environment that the process
+// started with.
+func atMemoryLimit(p *Pass) (resident, limit int64, at bool) {
+	rec, ok := p.Set.Fact("/env/GOMEMLIMIT:bytes")
+	m := p.memory()
+	if !ok || m == nil || rec.Value <= 0 {
+		return 0, 0, false
+	}
+	return m.End, int64(rec.Value), float64(m.End) >= 0.9*rec.Value
 }
 
 // gogcOf is GOGC by the runtime's metrics, else by the environment that the process started with.
@@ -58,6 +74,16 @@ func traced(r *account.Result) bool { return r != nil && r.Capacity.TotalNS > 0 
 // gcUses is the least that GC takes of one CPU to be worth a finding.
 const gcUses = 0.05
 
+// idleGC is the CPU time of workers of idle priority, which give way: ns of the samples.
+func idleGC(on *account.OnCPU) (ns int64) {
+	for _, part := range works(on, account.WorkGC) {
+		if part.Name == account.GCIdle {
+			ns += part.NS
+		}
+	}
+	return ns
+}
+
 // gcSamples is garbage collection by samples. Workers of idle priority give way, and do not count.
 func gcSamples(on *account.OnCPU) account.Work {
 	w := on.Of(account.WorkGC)
@@ -72,10 +98,10 @@ func gcSamples(on *account.OnCPU) account.Work {
 // lookGCSamples claims the samples in garbage collection.
 func lookGCSamples(p *Pass, low bool, least float64) {
 	on := p.samples()
-	w := gcSamples(on)
-	if ratio(w.NS, on.NS) < least || ratio(w.NS, wall(p.Ledger.Kernel)) < gcUses {
-		p.Bound(0, ratio(w.High, on.NS), finding.OfCPU)
-		p.Clear("GC took %s of the CPU time, at most %s (reported from %s up%s)", percent(ratio(w.NS, on.NS)), percent(ratio(w.High, on.NS)), percent(least), lowText(low))
+	w, used := gcSamples(on), on.NS-idleGC(on)
+	if ratio(w.NS, used) < least || ratio(w.NS, wall(p.Ledger.Kernel)) < gcUses {
+		p.Bound(0, min(1, ratio(w.High, used)), finding.OfCPU)
+		p.Clear("GC took %s of the CPU time, without idle workers, at most %s (reported from %s up%s)", percent(ratio(w.NS, used)), percent(min(1, ratio(w.High, used))), percent(least), lowText(low))
 		return
 	}
 	p.claimWork(w)

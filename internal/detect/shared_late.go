@@ -39,7 +39,7 @@ func lookLate(p *Pass, what string, tag func(*account.Tags) int64, late *account
 	busy := busyPs(r)
 	for i := range r.Slow.Accounts {
 		a := &r.Slow.Accounts[i]
-		if busy && a.Leaf == account.LeafRunnable {
+		if busy && a.Leaf == account.LeafRunnable || namelessStop(r, a) != "" {
 			continue
 		}
 		if a.Leaf == account.LeafRunnable || a.Leaf == account.LeafLatePoll || a.Leaf == account.LeafNetwork || a.Leaf == account.LeafTimer {

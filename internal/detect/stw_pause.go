@@ -35,7 +35,8 @@ Evidence
   that cause. A wake-up that arrives while the initiator is briefly awake to check again is not
   seen: calls of futex are not recorded, as that would cost each system call of the host 90 ns.
   Then the last P that stopped names the awaited one, supported at most. Formats before Go 1.22
-  give range and kind only.
+  give range and kind only, and name only the collector's. Other stops show there as one goroutine
+  that runs while all other Ps are idle and goroutines wait for one: supported at most.
 
 Not to be taken for
   A long range in which no request lost time. Pauses of our own recording, the trace's start and
@@ -93,6 +94,7 @@ func lookSTW(p *Pass) {
 		ours[a.Detail] -= off
 		p.Claim(i, a.NS-off)
 	}
+	claimNameless(p)
 	// While a stack dump or ReadMemStats works, no other thread can record anything.
 	p.silent = !gcPauses(p)
 	if !p.silent {
@@ -151,6 +153,10 @@ func stwLeaf(l account.Leaf) bool {
 }
 
 func tellSTW(p *Pass, f *finding.Finding) {
+	if who := nameless(p); who != "" {
+		tellNameless(p, f, who)
+		return
+	}
 	kinds, order := map[string]int64{}, []string{}
 	p.granted(func(a *account.Account, ns int64) {
 		if !stwLeaf(a.Leaf) {
