@@ -227,6 +227,10 @@ func readCache(t *bpfTable) attach.Reading {
 		r.Means = "Most look-ups miss the page cache: what is read is larger than memory, or is read once. Each miss is a read from a disk; how long anybody waited for them is not in it."
 	}
 	r.Not = "A hit rate is no latency."
+	if !t.has("REFERENCE") && hits+misses >= 1000 && misses <= 0.01*(hits+misses) {
+		r.Means = fmt.Sprintf("What was read was in the page cache: %s of %s lookups here missed it.", count(misses), count(hits+misses))
+		r.Not = "Reads past the page cache (O_DIRECT) are not in it, and on newer kernels some versions of the tool see no misses. " + r.Not
+	}
 	return r
 }
 

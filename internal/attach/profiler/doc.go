@@ -5,6 +5,7 @@
 //	kinds.go        Kinds: the table of this room
 //	text.go         numbers and lines as tools print them
 //	profile.go      where CPUs were found: samples, and what they add up to
+//	inclusive.go    functions with all that they call
 //	filtered.go     views that show only functions with a word in their names
 //	functions.go    functions of the kernel that say what a CPU did
 //	mechanism.go    what shares of CPU time say of causes

@@ -1,6 +1,7 @@
 package profiler
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -95,12 +96,19 @@ func readFolded(p *attach.Part) attach.Reading {
 		r.Not += " That the numbers are microseconds is taken from offcputime, and not from the text."
 		return r
 	case onCPU, inKernel >= 0.03*total && switched < 0.3*total:
-		return onCPUReading(blocks, "folded stacks, CPU samples")
+		return foldedTitle(onCPUReading(blocks, ""), "folded stacks, CPU samples", len(blocks), total)
 	}
-	r := onCPUReading(blocks, "folded stacks")
+	r := foldedTitle(onCPUReading(blocks, ""), "folded stacks", len(blocks), total)
 	r.Means = "Whether these are samples on CPU or time off CPU cannot be told from the text: the command that made them says it."
 	r.Not = "If they are time off CPU, most of it is waiting for work; if they are CPU samples, no waiting is in them."
 	r.State, r.Signs, r.Facts = attach.CannotTell, nil, nil
 	r.Next = []attach.Next{ask("whystall diagnose --pid PID", 0, "both at once, and which of it requests lost")}
+	return r
+}
+
+// foldedTitle says what the numbers add up to: they may be samples, periods of an event or time,
+// and the file does not say which.
+func foldedTitle(r attach.Reading, title string, n int, total float64) attach.Reading {
+	r.Title = fmt.Sprintf("%s, %s whose numbers add up to %s", title, attach.Plural(n, "stack"), count(total))
 	return r
 }

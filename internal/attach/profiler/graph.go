@@ -201,6 +201,12 @@ func (s *perfSection) settle() {
 		own += s.p.samples[i].weight
 	}
 	if s.covered > 1.5*own {
+		s.p.self = map[string]float64{}
+		for i := range s.p.samples {
+			if name := s.p.samples[i].leaf(); !unresolved(name) {
+				s.p.self[name] += s.p.samples[i].weight
+			}
+		}
 		s.p.samples, s.p.stacks, s.p.below = s.called, true, s.below
 	}
 }

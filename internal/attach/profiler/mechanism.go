@@ -320,6 +320,14 @@ func (t *tally) conclude(r *attach.Reading) {
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("%s of the busy CPU time is Go's runtime; functions alone do not say whether its collector, its scheduler or its locks.", pct(ofGo))
 		r.Next = append(r.Next, ask("perf record -e cpu-clock -g -p PID -- sleep 10", t.p.pid, "with call graphs, attach perf script: what the runtime does it for"))
+	case shown < 0.4*t.whole:
+		r.State = attach.CannotTell
+		r.Means = fmt.Sprintf("Of all samples %s are in what is here, and in them nothing stands out that makes threads stall; the rest was cut off.", pct(shown/t.whole))
+		if below := attach.Largest(t.p.below); len(below) > 1 {
+			r.Means = fmt.Sprintf("%s of the samples are in %s and what it calls, of which the largest is %s with %s; the rest was cut off.",
+				pct(t.p.below[below[0]]/t.whole), below[0], below[1], pct(t.p.below[below[1]]/t.whole))
+		}
+		r.Next = append(r.Next, ask("perf report --stdio --no-children --sort symbol", 0, "all functions by what they take themselves"))
 	case own >= 0.5 && !t.p.stacks && t.share(t.mostOwn()) >= oneOwn:
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("%s of the busy CPU time is in one function of the program: it computes there, or it spins for a lock or a counter that threads share, which looks the same.", pct(t.share(t.mostOwn())))

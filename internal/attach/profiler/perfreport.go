@@ -2,6 +2,7 @@ package profiler
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
@@ -173,6 +174,7 @@ type perfSection struct {
 	below   map[string]float64 // the same on perf's screen: shares by function, with what it calls
 	event   string
 	samples int
+	about   string  // samples, as printed: 12K is not 12000
 	counted float64 // of the event, where the text says it; 0: it does not
 	p       profile
 	rows    int
@@ -196,7 +198,7 @@ func readPerfReport(p *attach.Part) attach.Reading {
 		title += " of event " + best.event
 	}
 	if best.samples > 0 {
-		title += ", " + attach.Plural(best.samples, "sample")
+		title += ", " + strings.Replace(attach.Plural(best.samples, "sample"), strconv.Itoa(best.samples), best.about, 1)
 	}
 	if best.event != "" && !cpuEvent(best.event) {
 		return otherEvent(&best.p, title, best.event, best.counted)
@@ -220,6 +222,7 @@ func perfSections(p *attach.Part) []perfSection {
 	}
 	indent, screen := 0, -1
 	for _, l := range p.Lines {
+		l.Text = strings.TrimRight(l.Text, " ▒◆█") // the screen's scroll bar
 		text := strings.TrimSpace(l.Text)
 		if s, ok := strings.CutPrefix(strings.TrimSpace(strings.TrimPrefix(text, "#")), "Samples:"); ok {
 			flush()
@@ -274,7 +277,8 @@ func (s *perfSection) head(text string) {
 	if len(fields) == 0 {
 		return
 	}
-	s.samples = int(abbreviated(fields[0]))
+	s.samples, s.about = int(abbreviated(fields[0])), fields[0]
+	s.top = s.top || strings.Contains(text, " Hz") && strings.Contains(text, "drop: ")
 	s.p.number = s.samples
 	if _, after, ok := strings.Cut(text, "Event count (approx.):"); ok {
 		s.count(after)

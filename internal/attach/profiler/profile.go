@@ -36,6 +36,7 @@ type profile struct {
 	stacks  bool
 	pid     int
 	below   map[string]float64 // of a tree that was cut: shares by function, with what it calls
+	self    map[string]float64 // shares by function alone, of rows that the tree took the place of
 	through reached            // the row with most of it that has next to nothing by itself
 	callers *tally             // of some of it, with stacks, where the profile itself has none; nil: none
 }
@@ -72,6 +73,7 @@ type tally struct {
 	clock       float64
 	jvmGC       float64
 	late        float64
+	within      within
 }
 
 // sum says what the CPUs of a profile did. Idle CPUs are left out of all but whole.
@@ -95,6 +97,9 @@ func (t *tally) add(s *sample) {
 		return
 	}
 	name := s.leaf()
+	if t.p.stacks {
+		t.within.add(s)
+	}
 	if unresolved(name) {
 		t.unnamed += s.weight
 	} else {
@@ -245,9 +250,15 @@ func (t *tally) top(of map[string]float64, n int, least float64) string {
 // figures are the lines that a person wants first.
 func (t *tally) figures() []string {
 	var out []string
-	if s := t.top(t.p.below, 3, 0.005); s != "" {
+	if s := t.top(t.p.below, 6, 0.005); s != "" {
 		out = append(out, "with what they call: "+s)
+		if s := t.top(t.p.self, 2, 0.005); s != "" {
+			out = append(out, "by themselves: "+s)
+		}
 	} else if s := t.top(t.funcs, 3, 0.005); s != "" {
+		if chain := t.within.says(t.whole, t.funcs[attach.Largest(t.funcs)[0]]); chain != "" {
+			s += "; " + chain
+		}
 		out = append(out, s)
 	} else if t.unnamed > 0 {
 		out = append(out, pct(t.unnamed/t.whole)+" without a symbol")

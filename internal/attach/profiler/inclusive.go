@@ -1,0 +1,93 @@
+package profiler
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/internal/evidence/kernel"
+)
+
+// within is what stacks say of functions together with all that they call.
+type within struct {
+	weight map[string]float64
+	depth  map[string]float64 // weighted: how far from the innermost function it stood
+	seen   map[string]int     // the last stack that it was counted for
+	n      int
+}
+
+// add counts each function of a stack once.
+func (w *within) add(s *sample) {
+	if w.weight == nil {
+		w.weight, w.depth, w.seen = map[string]float64{}, map[string]float64{}, map[string]int{}
+	}
+	w.n++
+	for i := range len(s.kernel) + len(s.program) {
+		f := &kernel.Frame{}
+		if i < len(s.kernel) {
+			f = &s.kernel[i]
+		} else {
+			f = &s.program[i-len(s.kernel)]
+		}
+		if unresolved(f.Func) || entries[f.Func] || w.seen[f.Func] == w.n {
+			continue
+		}
+		w.seen[f.Func] = w.n
+		w.weight[f.Func] += s.weight
+		w.depth[f.Func] += s.weight * float64(i)
+	}
+}
+
+// What most of a profile passes through: half of it or more. Functions whose shares differ by so
+// little are one chain of calls.
+const (
+	passesHalf = 0.5
+	oneChain   = 0.03
+)
+
+// says names the chain of functions that most of the samples are in or below, where the innermost
+// functions alone do not say it: some of its functions, the innermost first; "" if there is none.
+// The chain ends where the shares drop most.
+func (w *within) says(whole, innermost float64) string {
+	var names []string
+	for name, weight := range w.weight {
+		if weight >= passesHalf*whole {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 || whole <= 0 || innermost >= passesHalf*whole {
+		return ""
+	}
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(w.weight[b], w.weight[a]), cmp.Compare(a, b)) })
+	at, drop := 0, -1.0
+	for i, name := range names {
+		next := w.below(names, i, whole)
+		if d := w.weight[name] - next; d > drop {
+			at, drop = i, d
+		}
+	}
+	end := w.weight[names[at]]
+	chain := slices.DeleteFunc(names, func(n string) bool { return w.weight[n] < end || w.weight[n] > end+oneChain*whole })
+	slices.SortStableFunc(chain, func(a, b string) int {
+		return cmp.Or(cmp.Compare(w.depth[a]/w.weight[a], w.depth[b]/w.weight[b]), cmp.Compare(a, b))
+	})
+	var out []string
+	for _, i := range slices.Compact([]int{0, len(chain) / 4, len(chain) / 2}) {
+		out = append(out, pct(w.weight[chain[i]]/whole)+" "+chain[i])
+	}
+	return "in or below: " + strings.Join(out, ", ")
+}
+
+// below is the weight of the function after names[i]; past the last, the largest that has less.
+func (w *within) below(names []string, i int, whole float64) float64 {
+	if i+1 < len(names) {
+		return w.weight[names[i+1]]
+	}
+	next := 0.0
+	for _, weight := range w.weight {
+		if weight < passesHalf*whole {
+			next = max(next, weight)
+		}
+	}
+	return next
+}
