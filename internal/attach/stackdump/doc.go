@@ -7,14 +7,17 @@
 //	wait.go      what a thread does, by the call that it sleeps in and who called it
 //	native.go    the rules of C, C++ and the kernel: which function means which wait
 //	convoy.go    threads that wait for one lock, and who holds it
+//	chain.go     queues that end at one thread
 //	read.go      what a dump says, as signs and in words
 //	elsewhere.go other waits: servers, tables, pools, disks, nothing
 //	commit.go    threads that wait for the leader of a group that commits
 //	ended.go     programs that ended, and threads that spin
 //	gdb.go       gdb, pstack, eu-stack
+//	gdbcore.go   of it: core files, and frames that gdb guessed
 //	gdbinfo.go   gdb's info threads
 //	pmp.go       pt-pmp
 //	jstack.go    the JVM's dumps
+//	jvmcpu.go    what its threads used of CPUs, where the JVM says it
 //	jvmdeadlock.go  what the JVM says of a deadlock, where it stands alone
 //	jvmother.go  ThreadInfo's text and jstack -F
 //	safepoint.go the JVM's log of stops of all threads
@@ -25,10 +28,13 @@
 //	v8gc.go      Node.js' collections, and its end where the heap is full
 //	jstat.go     jstat; what is in the heap; Node.js' report
 //	pyspy.go     py-spy, faulthandler; a traceback is refused
+//	pylone.go    of it: a dump of one thread
 //	pyspytop.go  py-spy top
 //	pybt.go      gdb's py-bt
 //	watchdog.go  the stack of Redis' watchdog
 //	watchdogdump.go  the threads that a Minecraft server's watchdog logs
+//	macsample.go macOS' sample
+//	dotnetdump.go  monitors and stacks as dotnet-dump prints them
 //	more.go      crash, dotnet-stack, Ruby; a crash's backtrace is refused
 //	kinds.go     Kinds: the table of this room
 package stackdump

@@ -27,8 +27,13 @@ func (d *dump) elsewhere(r *attach.Reading, t tally) {
 			r.Next = append(r.Next, d.lookAt(w.doing))
 		}
 	}
-	if t.room > 0 && t.remote > 0 {
-		r.Figures = append(r.Figures, fmt.Sprintf("%s for room in a queue behind them (%s)", waits(t.room), t.most(room)))
+	if t.room > 0 {
+		line := fmt.Sprintf("%s for room in a full queue, or for its taker (%s)", waits(t.room), t.most(room))
+		r.Figures = append(r.Figures, line)
+		if t.room > 1 {
+			r.Means = cmp.Or(r.Means, "A queue is full at this instant: look at what its takers do, not at those that put.")
+			r.State = attach.CannotTell
+		}
 	}
 	if t.pooled > 1 {
 		line := fmt.Sprintf("%s of %d wait for a free connection or object of a pool (%s)", threads(t.pooled), t.total, t.most(pooled))
@@ -42,7 +47,7 @@ func (d *dump) elsewhere(r *attach.Reading, t tally) {
 	}
 	already := slices.ContainsFunc(r.Signs, func(s attach.Sign) bool { return s.Cause == "disk-wait" })
 	if t.disk > 1 && float64(t.disk) >= 0.3*float64(t.busy()) && !already {
-		line := fmt.Sprintf("%s of %d wait for a file (%s)", threads(t.disk), t.total, t.most(disk))
+		line := fmt.Sprintf("%s of %d are in a call on a file (%s)", threads(t.disk), t.total, t.most(disk))
 		r.Figures = append(r.Figures, line)
 		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate, Proof: []string{line}, Share: share(t.disk, t.total)})
 		r.Means = cmp.Or(r.Means, "Several threads are in calls of the disk at this instant; one dump does not say for how long.")
@@ -73,12 +78,20 @@ func (d *dump) lookAt(w doing) attach.Next {
 // quiet reads a dump without convoys.
 func (d *dump) quiet(r *attach.Reading, t tally, list []*convoy) {
 	d.pools(r, t)
-	r.State = attach.Healthy
-	r.Means = "No threads queue behind one lock; those that wait, wait for work."
+	full := r.Means
+	r.State, r.Means = attach.Healthy, d.calm(t)
 	if d.ended(r) || d.spinning(r) {
 		return
 	}
 	switch {
+	case d.nameless() > 0 && d.nameless()*2 >= t.total:
+		r.State = attach.CannotTell
+		r.Figures = append(r.Figures, fmt.Sprintf("%s without any function of the program's that has a name", threads(d.nameless())))
+		r.Means = "The stacks do not name who called the system's functions: pools that wait for work look so, and so do threads that wait for others."
+		r.Not = "Whose waits these are: without symbols or tables to unwind by, frames above the library are guesses."
+		r.Next = append(r.Next, attach.Next{Command: "eu-stack -p PID", Why: "reads the tables to unwind by itself; the packages with debug symbols name the functions"})
+	case t.room > 1:
+		r.State, r.Means = attach.CannotTell, full
 	case d.inCommit() > 0 && d.inCommit()*2 >= d.insideWork():
 		d.committing(r)
 	case d.insideWork() > 0:
@@ -94,7 +107,7 @@ func (d *dump) quiet(r *attach.Reading, t tally, list []*convoy) {
 		r.Next = append(r.Next, attach.Next{Command: "py-spy dump --pid PID", Why: "shows the lines of Python in which they wait"})
 	case t.lock > 1 && t.lock == t.busy():
 		r.State = attach.CannotTell
-		r.Means = fmt.Sprintf("All %d threads that are not idle wait for locks, and none goes on: a deadlock fits, or a holder that is not in the dump.", t.lock)
+		r.Means = fmt.Sprintf("All %d threads that are shown and not idle wait for locks, and none goes on: a deadlock fits, or a holder that is not in the dump.", t.lock)
 		r.Signs = append(r.Signs, attach.Sign{Cause: "lock-contention", Grade: attach.Candidate, Share: share(t.lock, t.total),
 			Proof: []string{fmt.Sprintf("%s for locks%s", waits(t.lock), list0(list))}})
 		if d.whole == "" {
@@ -120,31 +133,92 @@ func (d *dump) quiet(r *attach.Reading, t tally, list []*convoy) {
 	}
 }
 
-// pools names the largest group of threads that wait in one place, and the one thread at work if
-// there is only one: the usual misreading is to call the pool slow.
+// calm is the sentence about a dump in which no threads queue.
+func (d *dump) calm(t tally) string {
+	if t.signal > 0 {
+		return fmt.Sprintf("No threads queue behind one lock. What %s for, the stacks do not say: pools without work look so.", waitFor(t.signal))
+	}
+	return "No threads queue behind one lock; those that wait, wait for work."
+}
+
+func waitFor(n int) string {
+	if n == 1 {
+		return "one thread waits"
+	}
+	return fmt.Sprintf("%d threads wait", n)
+}
+
+// sleeps reports whether a thread sleeps for a time that its own code gave.
+func (t *thread) sleeps() bool {
+	p, _ := sleepsIn(t.frames)
+	return p == inSleep && !like(t.call, "*sig") || strings.Contains(t.call, "Thread.sleep")
+}
+
+// nameless is how many threads wait below the system's functions, and have no function of the
+// program's with a name.
+func (d *dump) nameless() (n int) {
+	for _, t := range d.threads {
+		if p, _ := sleepsIn(t.frames); p != anything && (t.doing == signal || t.guessed) && !slices.ContainsFunc(t.frames, named) {
+			n += t.n
+		}
+	}
+	return n
+}
+
+// named reports whether a frame is of the program and has a name.
+func named(f frame) bool {
+	fn := short(f.fn)
+	return fn != "" && fn != "??" && !strings.HasPrefix(fn, "0x") && !wrapper(fn) && fn != "start_thread" && fn != "start" &&
+		!strings.HasPrefix(fn, "clone") && !strings.HasPrefix(fn, "libc_start") && !strings.HasPrefix(fn, "syscall")
+}
+
+// pools names the largest groups of threads that wait in one place, and the few threads at work:
+// the usual misreading is to call the pool slow.
 func (d *dump) pools(r *attach.Reading, t tally) {
-	n := map[string]int{}
+	n, asleep := map[string]int{}, map[string]int{}
 	var at *thread
 	for _, th := range d.threads {
-		if th.doing == idle {
+		switch {
+		case th.doing == idle && th.sleeps():
+			asleep[th.site] += th.n
+		case th.doing == idle && th.site != "" && !strings.HasPrefix(th.site, "0x"):
 			n[th.site] += th.n
-		} else if th.doing == running {
+		case th.doing == running:
 			at = th
 		}
 	}
-	delete(n, "")
-	best := ""
-	for site, k := range n {
-		if k > n[best] || k == n[best] && site < best {
-			best = site
+	var words []string
+	for _, site := range attach.Largest(n) {
+		if n[site] > 2 && len(words) < 3 {
+			words = append(words, fmt.Sprintf("%d threads wait in %s", n[site], site))
 		}
 	}
-	if n[best] > 2 && !strings.HasPrefix(best, "0x") {
-		r.Figures = append(r.Figures, fmt.Sprintf("%d threads wait in %s, as a pool without work does", n[best], best))
+	if len(words) == 1 {
+		r.Figures = append(r.Figures, words[0]+", as a pool without work does")
+	} else if len(words) > 1 {
+		r.Figures = append(r.Figures, strings.Join(words, ", ")+", as pools without work do")
 	}
-	if t.running == 1 && t.total > 2 && at != nil && len(at.frames) > 0 && at.state == "" {
+	for _, site := range attach.Largest(asleep) {
+		if asleep[site] > 2 && site != "" {
+			r.Figures = append(r.Figures, fmt.Sprintf("%d threads sleep in %s, by their own code", asleep[site], site))
+			break
+		}
+	}
+	if t.running == 1 && t.total > 2 && at != nil && d.hit() == nil && len(at.frames) > 0 && at.state == "" {
 		at.from = 0
 		r.Figures = append(r.Figures, "the only thread at work: "+at.path())
+	}
+	if t.running > 1 && t.running <= 3 && t.running*4 < t.total {
+		var words []string
+		for _, th := range d.threads {
+			if th.doing == running && len(th.frames) > 0 && th.state == "" {
+				th.from = 0
+				words = append(words, th.who()+" in "+th.first(3))
+			}
+		}
+		if len(words) == t.running {
+			r.Figures = append([]string{fmt.Sprintf("%d of %s are at work: %s", t.running, threads(t.total), strings.Join(words, "; "))}, r.Figures...)
+		}
 	}
 }
 
@@ -205,12 +279,22 @@ func (d *dump) census(t tally) string {
 		text string
 	}{{t.lock, "in lock waits"}, {t.disk, "in files' calls"}, {t.remote, "waiting for another server"}, {t.table, "waiting for tables' locks"},
 		{t.pooled, "waiting for a pool"}, {t.room, "waiting for room in a queue"}, {t.running, "running or in calls"},
-		{d.children(), "waiting for another process"}, {t.idle - d.children(), "idle (waiting for work, asleep)"}, {t.signal, "waiting for a signal"}} {
+		{d.children(), "waiting for another process"}, {t.idle - d.children() - d.frameless(), "idle (waiting for work, asleep)"}, {d.frameless(), "without frames"}, {t.signal, "waiting for a signal"}} {
 		if w.n > 0 {
 			words = append(words, fmt.Sprintf("%d %s", w.n, w.text))
 		}
 	}
 	return fmt.Sprintf("of %s: %s", threads(t.total), strings.Join(words, ", "))
+}
+
+// frameless is how many threads have no frames: a JVM lists its own so, at work or not.
+func (d *dump) frameless() (n int) {
+	for _, t := range d.threads {
+		if t.doing == idle && len(t.frames) == 0 {
+			n += t.n
+		}
+	}
+	return n
 }
 
 // children is how many threads wait for another process: a child to end, or one that is traced to

@@ -17,25 +17,82 @@ func ends(frames []frame) bool { return enders.find(frames[:min(len(frames), 4)]
 
 // ended says that a dump is of a program that ended, and not of one that is slow.
 func (d *dump) ended(r *attach.Reading) bool {
-	var at *thread
+	at, does := d.hit(), "got the signal"
+	aborts := false
 	for _, t := range d.threads {
 		if t.doing == running && ends(t.frames) {
-			at = t
+			at, does, aborts = t, "ends the program", true
 			break
 		}
 	}
-	if d.signal == "" && at == nil {
+	fault := faults.MatchString(d.signal)
+	if !aborts && d.signal == "" {
 		return false
 	}
 	r.State = attach.CannotTell
-	if at != nil {
-		at.from = 0
-		r.Figures = append(r.Figures, "one thread ends the program: "+at.path())
+	if !aborts && !fault {
+		r.Means = fmt.Sprintf("The program ended by %s, which another process may have sent, to one that hung as well: no threads queue behind one lock here.", d.signal)
+		r.Not = "Why it was ended is not in it, nor whether anything was slow before."
+		return true
 	}
 	by := cmp.Or(d.signal, "its own abort")
 	r.Means = fmt.Sprintf("The program ended by %s: these are the stacks of its end, and not of a slow program.", by)
 	r.Not = "Whether anything was slow before the end is not in it."
+	if at != nil {
+		at.from = 0
+		line := fmt.Sprintf("%s %s: %s", at.who(), does, at.first(4))
+		if d.doubt {
+			line = fmt.Sprintf("%s %s, in %s", at.who(), does, at.first(1))
+			r.Not = "gdb warns that the core file may be of another version of the program or of a library: frames may have wrong names."
+		}
+		r.Figures = append([]string{line}, r.Figures...)
+	} else {
+		r.Not = "Which thread got the signal is not in it, nor whether anything was slow before."
+		if d.total() == 1 {
+			d.threads[0].from = 0
+			r.Figures = append(r.Figures, "the one stack that is shown: "+d.threads[0].first(4))
+		}
+	}
+	if d.born > d.total() {
+		r.Figures = append(r.Figures, fmt.Sprintf("gdb announces %s, and the text has the stacks of %d", threads(d.born), d.total()))
+	}
 	return true
+}
+
+// crashed lowers what a dump of a program that crashed says of locks: its threads were at work when
+// it ended, and one instant of them is no convoy.
+func (d *dump) crashed(r *attach.Reading) {
+	if len(r.Signs) == 0 || !faults.MatchString(d.signal) {
+		return
+	}
+	for i := range r.Signs {
+		if s := &r.Signs[i]; s.Grade == attach.Found {
+			s.Grade, s.Sure = attach.Candidate, ""
+		}
+	}
+	r.Next = nil
+	d.ended(r)
+}
+
+// who is a thread as a dump names it.
+func (t *thread) who() string {
+	switch {
+	case t.name != "":
+		return fmt.Sprintf("%q", cutName(t.name))
+	case t.num > 0:
+		return fmt.Sprintf("thread %d (LWP %d)", t.num, t.id)
+	case t.id > 0:
+		return fmt.Sprintf("thread %d", t.id)
+	}
+	return "one thread"
+}
+
+// cutName keeps a thread's name short: programs put whole addresses into it.
+func cutName(name string) string {
+	if r := []rune(name); len(r) > 60 {
+		return string(r[:60]) + "..."
+	}
+	return name
 }
 
 // spinning says that several threads read a variable that threads share, in one place, or pause

@@ -37,13 +37,19 @@ var (
 	frameLine   = pattern.New(`^\s*(?:(?:[A-Za-z][\w.-]{0,23}(?:/[\w.-]{1,24})?)?#|https?://[\w./-]{1,99}/(?:issues|pull)/)(\d+)\s+(?:(0x[0-9a-f]+)(?:\s+|$))?(?:in )?(?:- 1\s+)?(.*)$`)
 	glued       = pattern.New(`(.)(#\d+ +(?:0x[0-9a-f]+ in )?[\w~:]+[^#]* \()`)
 	headerLine  = pattern.New(`^\s*\*?\s*Thread (\d+)(?:\.\d+)? ?(?:\((?:Thread )?(0x[0-9a-f]+)?.*?(?:\(?(?:LWP|process|pid) (\d+)\)?)?(?: "([^"]*)")?.*\)?:?)?\s*$`)
+	headerLWP   = pattern.New(`\((?:LWP|process|pid) (\d+)\)`)
 	tidLine     = pattern.New(`^(?:TID|LWP) (\d+)( +"([^"]*)")?:?(?:\s+(?:-+|#|//|<-+|=>|\().*)?$`)
 	pidLine     = pattern.New(`^PID (\d+) - (process|core)`)
-	preamble    = pattern.New(`^(\[New (LWP|Thread|process)|\[Thread |\[Switching to|Using host libthread_db|\[Inferior|Attaching to|Reading symbols|\[Current thread|Core was generated|Program terminated|\(gdb\)|warning: |Loaded symbols|0x[0-9a-f]{8,} in |\$\d+ = |Detaching from|Missing separate debuginfo|Program received|---Type <return>|--Type <RET>|\(More stack frames|Backtrace stopped|Continuing)`)
+	preamble    = pattern.New(`^(\[New (LWP|Thread|process)|\[Thread |\[Switching to|Using host libthread_db|\[Inferior|Attaching to|Reading symbols|\[Current thread|Core was generated|Program terminated|\(gdb\)|warning: |Loaded symbols|0x[0-9a-f]{8,} in |\$\d+ = |Detaching from|Missing separate debuginfo|Program received|---Type <return>|--Type <RET>|\(More stack frames|Backtrace stopped|Continuing|Current language:)`)
 	inlineFrame = pattern.New(`^\S[\w~:<>,*& ]* \(.*\) (at|from) \S+|^0x[0-9a-f]+ in `)
 	// advice is what gdb says of its own settings before the first stack.
 	advice    = pattern.New(`^(To enable execution|add-auto-load|line to your|To completely|set auto-load|For more information|"Auto-loading|info "|[0-9]+\s+\S)`)
 	ownerLine = pattern.New(`__owner = (\d+)`)
+	// notice is a line of gdb's own between stacks: [Inferior 1 detached].
+	// beside is what scripts let gdb print beside stacks: libraries, registers, instructions, the
+	// line of source that it stands at.
+	beside = pattern.New(`^From +To +Syms Read|^0x[0-9a-f]{8,16} +0x[0-9a-f]{8,16} +(?:Yes|No)\b|^ {20,}No +\S+$|^\(\*\): Shared library|^[a-z][a-z0-9_]{1,10} {2,}(?:0x[0-9a-f]+|\{|-?\d)|^Dump of assembler|^End of assembler|^(?:=>| {2}) 0x[0-9a-f]+ <[+]\d+>:|^\d{1,6}\t`)
+	notice = pattern.New(`^\[[A-Z][^\[\]]{2,160}\]$`)
 )
 
 // isFrame reports whether a line is a frame: an address, or a name with parentheses.
@@ -77,7 +83,7 @@ func claimGDB(lines []paste.Line) int {
 		case isFrame(text):
 			frames++
 			n = i + 1
-		case isHeader(text), preamble.MatchString(text), inlineFrame.MatchString(text), lwpHeader(lines[i:]):
+		case isHeader(text), preamble.MatchString(text), inlineFrame.MatchString(text), lwpHeader(lines[i:]), frames > 0 && (notice.MatchString(trimmed) || beside.MatchString(text)):
 			n = i + 1
 		case trimmed == "":
 			// What follows decides.
@@ -203,7 +209,7 @@ func parseNative(lines []paste.Line) *dump {
 	d := &dump{owners: map[string]int{}}
 	var t *thread
 	last, expect := "", -1
-	d.signal = endedBy(lines)
+	d.notes(lines)
 	headed := false
 	start := func(id int, name string) {
 		t = &thread{id: id, name: name, n: 1, headed: headed}
@@ -223,12 +229,14 @@ func parseNative(lines []paste.Line) *dump {
 		}
 		if m := headerLine.FindStringSubmatch(l); m != nil && isHeader(l) {
 			id := atoi(m[3])
-			if id == 0 {
-				id = atoi(m[1])
+			if n := headerLWP.FindStringSubmatch(l); n != nil && id == 0 {
+				id = atoi(n[1])
 			}
 			headed = true
-			start(id, m[4])
-			headed = false
+			start(cmp.Or(id, atoi(m[1])), m[4])
+			if headed = false; id > 0 {
+				t.num = atoi(m[1])
+			}
 			continue
 		}
 		if m := ownerLine.FindStringSubmatch(l); m != nil && t != nil && atoi(m[1]) > 0 {
@@ -255,6 +263,7 @@ func parseNative(lines []paste.Line) *dump {
 		}
 		if len(t.frames) < 400 {
 			f := parseFrame(m[3])
+			f.at = m[2]
 			if f.fn == "" || f.fn == "??" {
 				f.fn = cmp.Or(m[2], "??") // where it returns to tells places apart as well
 			}
@@ -263,39 +272,10 @@ func parseNative(lines []paste.Line) *dump {
 	}
 	d.dropEmpty()
 	d.dropShown()
+	for _, t := range d.threads {
+		t.dropGuessed()
+	}
 	return d
-}
-
-// dropShown drops the one frame that gdb prints above the threads of a core file or a stop: its
-// thread comes again below, with its whole stack.
-func (d *dump) dropShown() {
-	if len(d.threads) < 2 || d.threads[0].headed || len(d.threads[0].frames) != 1 {
-		return
-	}
-	top := short(d.threads[0].frames[0].fn)
-	for _, t := range d.threads[1:] {
-		if t.headed && short(t.frames[0].fn) == top {
-			d.threads = d.threads[1:]
-			return
-		}
-	}
-}
-
-var (
-	terminated = pattern.New(`^Program (terminated with|received) signal (SIG[A-Z0-9]+)`)
-	// deadly are the signals which a program gets for what it did itself.
-	deadly = pattern.New(`^SIG(SEGV|ABRT|BUS|FPE|ILL|SYS|TRAP)$`)
-)
-
-// endedBy is the signal by which the program ended. One that a person stops a program with is none.
-func endedBy(lines []paste.Line) string {
-	for _, l := range lines {
-		m := terminated.FindStringSubmatch(strings.TrimSpace(l.Text))
-		if m != nil && (m[1] == "terminated with" || deadly.MatchString(m[2]) && m[2] != "SIGTRAP") {
-			return m[2]
-		}
-	}
-	return ""
 }
 
 func (d *dump) dropEmpty() {
@@ -319,7 +299,7 @@ func joined(lines []paste.Line) (out []string) {
 		text := l.Text
 		trimmed := strings.TrimSpace(text)
 		switch {
-		case trimmed == "", preamble.MatchString(text):
+		case trimmed == "", preamble.MatchString(text), notice.MatchString(trimmed), beside.MatchString(text):
 		case isFrame(text), euFrame(text), isHeader(text), tidLine.MatchString(trimmed), pidLine.MatchString(trimmed):
 			out = append(out, split(trimmed)...)
 		case ownerLine.MatchString(text):

@@ -20,6 +20,8 @@ var jstack = &attach.Kind{
 
 var (
 	jvmHeader = pattern.New(`^"(.*)"(?: #(\d+))?(?: \[(\d+)\])?(?: (?:daemon|virtual))* (?:.*\b)?(?:prio=\d+|os_prio=\S+|tid=0x[0-9a-f]+|nid=\S+|Id=\d+|id=\d+ in [A-Z_]+\b|- Thread t@\d+|virtual\b|#\d+)`)
+	// jvmUnnamed is a header whose name stands in another line, or is lost.
+	jvmUnnamed = pattern.New(`^os_prio=\d+ (?:cpu=\S+ elapsed=\S+ )?tid=0x[0-9a-f]+ nid=\S+ `)
 	// jvmTorn is a header whose name lost its first quote, or all but its end.
 	jvmTorn  = pattern.New(`^[^"\s][^"]{0,120}"(?: #\d+)?(?: \[\d+\])?(?: (?:daemon|virtual))* (?:prio=\d+|os_prio=\S+|tid=0x[0-9a-f]+|nid=\S+).* nid=\S+`)
 	jvmIn    = pattern.New(`" id=(\d+) in ([A-Z_]+)\b|" - Thread t@(\d+)`) // of profilers and VisualVM
@@ -31,7 +33,7 @@ var (
 	jvmOwned = pattern.New(`^\s*- <(0x[0-9a-f]+)> \(a (.*)\)`)
 	jvmBits  = pattern.New(`^(Full thread dump|Threads class SMR|_java_thread_list|0x[0-9a-f]{8,}[, 0xa-f0-9]*$|\}$|JNI global ref|Found (one|\d+) (Java-level )?deadlock|=====|Java stack information|which is held by|waiting to lock monitor|waiting for ownable|JNI|Heap$)`)
 	jvmStart = pattern.New(`^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|\d+:)$`)
-	jvmInner = pattern.New(`^\s+(--? |\^-- |java\.lang\.Thread\.State|Locked ownable|No compile task|Compiling:|Locked synchronizers|which is held by|waiting (to lock|for)|in object 0x|Carrying virtual|Mounted on carrier|- |at |JavaThread state|Thread:|Number of locked|total|space|Metaspace|class space|region size|PSYoungGen|ParOldGen|def new|tenured|eden|from|to |the space|compacting|garbage-first|object space|None$|\.\.\. \d+ more|Caused by)`)
+	jvmInner = pattern.New(`^\s+(--? |\^-- |java\.lang\.Thread\.State|Locked ownable|No compile task|Compiling:|Locked synchronizers|which is held by|waiting (to lock|for)|in object 0x|Carrying virtual|Mounted on carrier|- |at |JavaThread state|Thread:|Number of locked|total|space|Metaspace|class space|region size|PSYoungGen|ParOldGen|PSOldGen|PSPermGen|par new|concurrent|def new|tenured|eden|from|to |the space|compacting|garbage-first|object space|None$|\.\.\. \d+ more|Caused by)`)
 )
 
 // jrockitState is the end of a header of JRockit: "tid=77 prio=5 alive, in native, native_waiting".
@@ -117,7 +119,7 @@ func claimJVM(lines []paste.Line) int {
 				heads++
 			}
 			n = i + 1
-		case strings.Contains(text, "java.lang.Thread.State: "):
+		case strings.Contains(text, "java.lang.Thread.State: "), heads > 0 && jvmUnnamed.MatchString(text):
 			n = i + 1
 		default:
 			return doneJVM(n, frames, heads)
@@ -144,7 +146,10 @@ func readJVM(lines []paste.Line) attach.Reading {
 	for _, t := range d.threads {
 		placeJVM(t)
 	}
-	return d.read()
+	r := d.read()
+	d.few(&r)
+	d.cpuUse(&r)
+	return r
 }
 
 // parseJVM reads threads up to the section about deadlocks, which repeats some of them.
@@ -162,6 +167,8 @@ func parseJVM(lines []paste.Line) *dump {
 		}
 		if jvmTorn.MatchString(text) {
 			text = "\"" + text
+		} else if jvmUnnamed.MatchString(text) {
+			text = "\"\" " + text
 		}
 		if m := jvmHeader.FindStringSubmatch(text); m != nil {
 			t = &thread{name: m[1], n: 1, id: atoi(m[2])}
@@ -169,6 +176,7 @@ func parseJVM(lines []paste.Line) *dump {
 				t.id = hex(n[1])
 			}
 			d.info(t, text)
+			t.used(text)
 			if n := jvmIn.FindStringSubmatch(text); n != nil {
 				t.id, t.state = atoi(n[1]+n[3]), n[2]
 			}
@@ -287,7 +295,7 @@ func placeJVM(t *thread) {
 		if i < 0 || (r.doing == idle || r.doing == remote || r.doing == disk) && (blocked || locker) {
 			continue
 		}
-		if r.doing == lock && !blocked && !locker {
+		if r.doing == lock && !blocked && !locker || r.doing == idle && r.depth > 0 && slices.ContainsFunc(t.frames[:i], restless) {
 			continue
 		}
 		if r.doing == disk && t.pipe { // what another process writes is no file
@@ -295,7 +303,7 @@ func placeJVM(t *thread) {
 			return
 		}
 		t.doing, t.kind = r.doing, r.kind
-		if r.doing == remote || r.doing == pooled {
+		if r.doing == remote || r.doing == pooled || r.doing == room {
 			t.call = short(t.frames[i].fn)
 		}
 		if r.doing == lock {
@@ -320,6 +328,13 @@ func placeJVM(t *thread) {
 	}
 }
 
+// restless reports whether a frame is of anything but the JVM's own ways to wait: above a thread's
+// first function it is work.
+func restless(f frame) bool {
+	return !strings.HasPrefix(f.fn, "java.lang.Object.wait") && !strings.HasSuffix(f.fn, ".Unsafe.park") && !strings.HasPrefix(f.fn, "java.util.concurrent.locks.LockSupport.park") &&
+		!strings.HasPrefix(f.fn, "java.lang.ref.Reference.") && !strings.HasPrefix(f.fn, "java.util.concurrent.ForkJoinPool.")
+}
+
 // clientFrame reports whether a frame is one of a client that waits for an answer.
 func clientFrame(f frame) bool {
 	for _, word := range []string{"jdbc", "mysql", "postgresql", "oracle", "HttpClient", "httpclient", "HttpURLConnection", "okhttp", "jedis", "redis", "mongodb",
@@ -336,10 +351,12 @@ var jvmRules = []rule{
 	{pooled, 0, anything, 16, []string{"com.zaxxer.hikari.*", "org.apache.commons.pool.*", "org.apache.commons.pool2.*", "org.apache.commons.dbcp.*", "com.mchange.v2.resourcepool.*",
 		"com.alibaba.druid.pool.DruidDataSource.*", "org.apache.tomcat.jdbc.pool.*", "org.apache.http.pool.*", "AbstractConnPool.*", "getConnection", "borrowObject",
 		"getPoolEntryBlocking", "org.apache.http.impl.conn.*leaseConnection", "redis.clients.util.Pool.getResource"}},
-	{idle, 0, anything, 0, []string{"java.util.concurrent.ThreadPoolExecutor.getTask", "java.util.concurrent.ForkJoinPool.awaitWork", "java.util.concurrent.ForkJoinPool.runWorker",
-		"java.lang.ref.ReferenceQueue.remove", "java.lang.ref.Reference.waitForReferencePendingList", "java.util.TimerThread.mainLoop", "java.lang.Thread.sleep*",
+	{idle, 0, anything, 4, []string{"java.util.concurrent.ForkJoinPool.runWorker", "java.util.TimerThread.mainLoop", "java.lang.ref.Reference$ReferenceHandler.run",
+		"javax.swing.TimerQueue.run", "sun.awt.AWTAutoShutdown.run"}},
+	{idle, 0, anything, 0, []string{"java.util.concurrent.ThreadPoolExecutor.getTask", "java.util.concurrent.ForkJoinPool.awaitWork",
+		"java.lang.ref.ReferenceQueue.remove", "java.lang.ref.Reference.waitForReferencePendingList", "java.lang.Thread.sleep*",
 		"sun.nio.ch.EPoll*", "sun.nio.ch.KQueue*", "sun.nio.ch.SelectorImpl.*", "socketAccept", "java.net.ServerSocket.*", "sun.nio.ch.ServerSocketChannelImpl.accept*", "sun.nio.ch.NioSocketImpl.accept",
-		"org.eclipse.jetty.util.thread.QueuedThreadPool.*idleJobPoll", "java.lang.Object.wait0_", "java.lang.ref.Reference$ReferenceHandler.run", "io.netty.channel.epoll.Native.*",
+		"org.eclipse.jetty.util.thread.QueuedThreadPool.*idleJobPoll", "java.lang.Object.wait0_", "java.awt.EventQueue.getNextEvent", "sun.awt.X11.XToolkit.waitForEvents", "sun.awt.windows.WToolkit.eventLoop", "io.netty.channel.epoll.Native.*",
 		"org.apache.tomcat.util.threads.TaskQueue.*", "java.util.concurrent.DelayQueue.take", "ScheduledThreadPoolExecutor$DelayedWorkQueue.take", "java.lang.Thread.join", "UNIXProcess.waitForProcessExit*", "ProcessImpl.waitFor*", "ProcessHandleImpl.waitForProcessExit*",
 		"LinkedBlockingQueue.take", "LinkedBlockingQueue.poll", "ArrayBlockingQueue.take", "SynchronousQueue.take", "SynchronousQueue.poll", "LinkedTransferQueue.poll",
 		"PriorityBlockingQueue.take", "ArrayBlockingQueue.poll", "LinkedBlockingDeque.take", "java.util.concurrent.CountDownLatch.await_", "sun.misc.Signal*"}},

@@ -168,7 +168,11 @@ var jvmHeap = &attach.Kind{
 		r := attach.Reading{Title: "JVM heap, what is in it", State: attach.CannotTell, Glance: true}
 		for _, l := range p.Lines {
 			t := strings.TrimSpace(l.Text)
-			if f := strings.Fields(t); len(f) >= 4 && strings.HasSuffix(f[0], ":") && len(r.Figures) < 3 {
+			if m := heapTotal.FindStringSubmatch(t); m != nil {
+				bytes, _ := strconv.ParseFloat(m[2], 64)
+				line := fmt.Sprintf("%s objects with %s bytes (%.1f MiB) in all", m[1], m[2], bytes/(1<<20))
+				r.Figures = append([]string{line}, r.Figures...)
+			} else if f := strings.Fields(strings.Replace(t, "<no name>", "<no_name>", 1)); len(f) >= 4 && strings.HasSuffix(f[0], ":") && len(r.Figures) < 3 {
 				r.Figures = append(r.Figures, fmt.Sprintf("%s bytes in %s objects of %s", f[2], f[1], f[3]))
 			} else if heapSure.MatchString(t) && !strings.Contains(t, "#instances") && len(r.Figures) < 3 {
 				r.Figures = append(r.Figures, strings.Join(f, " "))
@@ -181,8 +185,9 @@ var jvmHeap = &attach.Kind{
 }
 
 var (
-	heapSure = pattern.New(`^(num +#instances +#bytes +class name|(garbage-first heap|PSYoungGen|def new generation|par new generation|ZHeap|Shenandoah Heap)\b.*(total|used|max))`)
-	heapLine = pattern.New(`^(\d+: +\d+ +\d+ +\S.*|-{10,}|Total +\d+ +\d+|region size|Metaspace +used|class space +used|(eden|from|to|object|the) +space|ParOldGen|PSOldGen|tenured generation|concurrent mark-sweep|\d+[KMG] total|\d+ x \d+|Status:|Reserved region:|- \[|Collection set:|Heap Region)`)
+	heapTotal = pattern.New(`^Total +(\d{1,15}) +(\d{1,18})$`)
+	heapSure  = pattern.New(`^(num +#instances +#bytes +class name|(garbage-first heap|PSYoungGen|def new generation|par new generation|ZHeap|Shenandoah Heap)\b.*(total|used|max))`)
+	heapLine  = pattern.New(`^(\d+: +\d+ +\d+ +\S.*|-{10,}|Total +\d+ +\d+|region size|Metaspace +used|class space +used|(eden|from|to|object|the) +space|ParOldGen|PSOldGen|tenured generation|concurrent mark-sweep|\d+[KMG] total|\d+ x \d+|Status:|Reserved region:|- \[|Collection set:|Heap Region)`)
 )
 
 // nodeReport is a diagnostic report of Node.js.

@@ -39,10 +39,10 @@ var crash = &attach.Kind{
 // crashSource is the place in the source below a frame, as bt -l prints it.
 var crashSource = pattern.New(`^\s+/\S+: \d+$`)
 
-// dotnet reads dotnet-stack report, and the stacks that dotnet-dump prints.
+// dotnet reads dotnet-stack report.
 var dotnet = &attach.Kind{
 	Name:  "dotnet-stack",
-	Hints: []string{"Thread (0x", "OS Thread Id: 0x"},
+	Hints: []string{"Thread (0x"},
 	Claim: func(lines []paste.Line) int {
 		return claimStacks(lines, dotnetTask.MatchString, func(t string) bool {
 			return dotnetFrame.MatchString(t) || strings.Contains(t, "Child SP") || strings.Contains(t, "[Native Frames]")
@@ -147,7 +147,7 @@ var (
 	crashTask   = pattern.New(`^PID: (\d+)\s+TASK: [0-9a-f]+\s+CPU: \d+\s+COMMAND: "(.*)"`)
 	crashFrame  = pattern.New(`^ ?#\d+ \[[0-9a-f]{8,}\] ([\w.]+)(?: \(via \w+\))? at [0-9a-f]+`)
 	crashRegs   = pattern.New(`^\s+(RIP|RSP|RAX|RDX|RBP|R8|R10|R11|R13|R12|ORIG_RAX|RBX|RCX|RSI|RDI|R14|R9|R15|CS|\[exception RIP)|^--- <|^ +bt: |^\(active\)`)
-	dotnetTask  = pattern.New(`^(?:OS )?Thread (?:Id: )?\(?(0x[0-9A-Fa-f]+)\)?(?: \(\d+\))?:?()$`)
+	dotnetTask  = pattern.New(`^Thread (?:Id: )?\(?(0x[0-9A-Fa-f]+)\)?(?: \(\d+\))?:?()$`)
 	dotnetFrame = pattern.New(`^\s+(?:[0-9A-F]{16} [0-9A-F]{16} )?([\w.` + "`" + `<>+\[\]]+!?[\w.` + "`" + `<>+\[\],|$]+)\(.*\)$`)
 	rubyTask    = pattern.New(`^\s*(?:Thread )?#<Thread:(0x[0-9a-f]+)(?:@?\S*)?(?: \S+:\d+)? (?:\w+)>(.*)$`)
 	rubyFrame   = pattern.New("^\\s+(\\S+:\\d+:in [`'].+')$")
@@ -207,13 +207,14 @@ func parseStacks(lines []paste.Line, tool string, header, frameRE *pattern.Regex
 	return d
 }
 
-// dotnetRules are .NET's own names of its waits.
+// dotnetRules are .NET's own names of its waits. A thread's first functions, such as a pool's
+// worker, say nothing of what it does: they count only where it sleeps right above them.
 var dotnetRules = []rule{
-	{idle, 0, anything, 0, []string{"*PortableThreadPool", "*LowLevelLifoSemaphore", "*WaitHandle.WaitOneNoCheck_", "*GateThread", "*SocketAsyncEngine", "*TimerQueue", "*TimerThread",
-		"*ConsoleLifetime", "*BlockingCollection", "*Thread.Sleep", "*FinalizerThread", "*Channels.", "*Host.RunAsync", "*WebHost.Run", "*HostingAbstractionsHostExtensions"}},
 	{lock, plainLock, anything, 4, []string{"*Monitor.Enter", "*Monitor.ReliableEnter", "*Monitor.Enter_Slowpath", "*SpinLock.", "*ReaderWriterLockSlim.", "*Lock.TryEnterSlow", "*Lock.Enter"}},
 	{remote, 0, anything, 0, []string{"*SqlCommand.", "*NpgsqlCommand", "*HttpClient.Send", "*MySqlCommand", "*StackExchange.Redis"}},
 	{disk, 0, anything, 4, []string{"*RandomAccess.", "*FileStream.Flush", "*FileStream.Read", "*FileStream.Write"}},
+	{idle, 0, anything, 5, []string{"*LowLevelLifoSemaphore", "*PortableThreadPool+GateThread", "*PortableThreadPool+WaitThread", "*SocketAsyncEngine.EventLoop", "*TimerQueue.TimerThread", "*TimerThread",
+		"*ConsoleLifetime", "*BlockingCollection", "*Thread.Sleep", "*FinalizerThread", "*Host.RunAsync", "*WebHost.Run", "*HostingAbstractionsHostExtensions.Run", "*HostingAbstractionsHostExtensions.WaitForShutdown"}},
 	{signal, 0, anything, 4, []string{"*Monitor.Wait", "*WaitHandle.", "*ManualResetEventSlim.", "*SemaphoreSlim.", "*Task.Wait", "*Task.SpinThenBlockingWait"}},
 }
 

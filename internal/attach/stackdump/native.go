@@ -81,7 +81,7 @@ var native = []rule{
 	{room, 0, inCond, 14, []string{"push", "push_back", "enqueue", "Push", "Enqueue", "put", "Put", "produce", "emplace_back"}},
 	{pooled, 0, inCond, 16, []string{"getConnection", "get_connection", "acquireConnection", "acquire_connection", "ConnectionPool::*", "checkout_connection", "borrow_connection"}},
 	{idle, 0, inCond, 16, []string{"pop", "pop_front", "Pop", "dequeue", "Dequeue", "take", "Take", "consume", "wait_for_work", "WaitForWork", "get_task", "getTask",
-		"wait_for_task", "run_worker", "*worker", "*Worker", "*pool", "*Pool", "wait_for_job", "*consumer", "*Consumer", "wait_for_tasks", "*scheduler", "*Scheduler",
+		"wait_for_task", "run_worker", "*worker", "*Worker", "*pool", "*Pool", "wait_for_job", "g_async_queue_pop*", "g_async_queue_timeout_pop*", "*consumer", "*Consumer", "wait_for_tasks", "*scheduler", "*Scheduler",
 		"*timer", "*Timer", "*background", "*Background", "*dispatcher", "*Dispatcher"}},
 	{disk, 0, inDisk, 0, []string{"fsync", "fdatasync", "libc_fsync", "pread*", "pwrite*", "libc_pread*", "libc_pwrite*", "msync", "sync_file_range"}},
 }
@@ -91,7 +91,8 @@ var kernelRules = []rule{
 	{lock, addressSpace, anything, 0, []string{"mmap_read_lock*", "mmap_write_lock*", "down_read_killable_mmap", "vm_mmap_pgoff_lock"}},
 	{lock, kernelLock, anything, 0, []string{"rwsem_down_*", "mutex_lock_slowpath", "call_rwsem_*", "down_write*", "down_read*", "mutex_lock*", "native_queued_spin_lock_slowpath", "queued_spin_lock_slowpath"}},
 	{disk, 0, anything, 0, []string{"io_schedule*", "wait_on_page_bit*", "wait_on_buffer*", "blkdev_issue_*", "submit_bio_wait", "jbd2_log_wait_commit", "xfs_log_force*", "folio_wait_*"}},
-	{idle, 0, anything, 0, []string{"ep_poll", "do_epoll_wait", "do_nanosleep", "hrtimer_nanosleep", "inet_csk_accept", "worker_thread", "kthread_worker_fn", "do_wait", "pipe_wait*",
-		"futex_wait*", "poll_schedule_timeout*", "do_select", "rescuer_thread", "smpboot_thread_fn", "default_idle*", "cpu_idle*", "do_idle", "intel_idle*", "cpuidle_enter*",
-		"sk_wait_data", "unix_stream_data_wait", "wait_woken", "n_tty_read", "sigtimedwait", "kswapd", "kthreadd", "rcu_gp_*", "do_sigtimedwait"}},
+	{idle, 0, anything, 4, []string{"worker_thread", "kthread_worker_fn", "rescuer_thread", "smpboot_thread_fn", "kswapd", "kthreadd", "rcu_gp_*"}},
+	{idle, 0, anything, 0, []string{"ep_poll", "do_epoll_wait", "do_nanosleep", "hrtimer_nanosleep", "inet_csk_accept", "do_wait", "pipe_wait*",
+		"futex_wait*", "poll_schedule_timeout*", "do_select", "default_idle*", "cpu_idle*", "do_idle", "intel_idle*", "cpuidle_enter*",
+		"sk_wait_data", "unix_stream_data_wait", "wait_woken", "n_tty_read", "sigtimedwait", "do_sigtimedwait"}},
 }

@@ -24,7 +24,7 @@ var pySpy = &attach.Kind{
 // faultHandler reads what Python's faulthandler prints of all threads.
 var faultHandler = &attach.Kind{
 	Name:  "Python faulthandler",
-	Hints: []string{"Thread 0x", "Current thread 0x", "Fatal Python error", "  File \""},
+	Hints: []string{"Thread 0x", "Current thread 0x", "Fatal Python error", "Timeout (", "  File \""},
 	Claim: claimFault,
 	Read: func(p *attach.Part) attach.Reading {
 		d := parsePython(p.Lines)
@@ -303,6 +303,10 @@ func (d *dump) readPython() attach.Reading {
 	}
 	r := d.read()
 	d.noFrames(&r)
+	if len(d.threads) == 1 && d.bare == 0 {
+		d.lonePython(&r)
+		return r
+	}
 	if gil != nil {
 		r.Figures = append([]string{fmt.Sprintf("%q has the GIL, in %s", gil.name, gil.where())}, r.Figures...)
 	}

@@ -55,7 +55,8 @@ func (d *dump) read() attach.Reading {
 		Facts:  []attach.Fact{{Name: FactDumpThreads, Value: float64(t.total)}, {Name: FactDumpIdle, Value: float64(t.idle)}},
 	}
 	if d.counted {
-		r.Title = fmt.Sprintf("%s, %s, added up over samples", d.tool, threads(t.total))
+		r.Title = fmt.Sprintf("%s, %d stacks counted", d.tool, t.total)
+		r.Not = "Stacks are counted, of one sample or of several: how long a thread waits they do not say."
 	}
 	for _, c := range list {
 		of := c.addr
@@ -87,7 +88,9 @@ func (d *dump) judge(r *attach.Reading, t tally, list []*convoy) {
 		r.State, r.Means = attach.CannotTell, "No thread's stack could be read from it."
 		return
 	case t.total == 1:
-		d.lone(r)
+		if !d.ended(r) {
+			d.lone(r)
+		}
 		return
 	case len(list) > 0 && (list[0].waiters > 1 || list[0].cycle || d.cycle):
 		d.convoyed(r, t, list)
@@ -96,6 +99,7 @@ func (d *dump) judge(r *attach.Reading, t tally, list []*convoy) {
 	if len(r.Signs) == 0 {
 		d.quiet(r, t, list)
 	}
+	d.crashed(r)
 	r.State = worst(r.Signs, r.State)
 }
 
@@ -144,7 +148,7 @@ func (d *dump) convoyed(r *attach.Reading, t tally, list []*convoy) {
 			continue
 		}
 		if c.holder != nil && c.holder.doing == disk && sign.Grade == attach.Found {
-			r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate, Proof: []string{c.holderText()}})
+			r.Signs = append(slices.DeleteFunc(r.Signs, func(s attach.Sign) bool { return s.Cause == "disk-wait" }), attach.Sign{Cause: "disk-wait", Grade: attach.Candidate, Proof: []string{c.holderText()}})
 			sign.BecauseOf = "disk-wait"
 		}
 		r.Signs = append(r.Signs, sign)
@@ -154,6 +158,12 @@ func (d *dump) convoyed(r *attach.Reading, t tally, list []*convoy) {
 		r.Not = "The dump has no address of the lock: threads in one place may each want another one. And it is one instant."
 	}
 	r.Means = c.means(d.cycle)
+	if names := inCycles(list); len(names) > 1 {
+		r.Figures = append([]string{fmt.Sprintf("%d threads are in a deadlock: %s", len(names), strings.Join(names[:min(len(names), 4)], ", "))}, r.Figures...)
+	}
+	if !c.cycle && !d.cycle {
+		d.chained(r, t, list)
+	}
 	if !c.cycle && !d.cycle && !c.sure {
 		r.Next = append(r.Next, c.next(d))
 	}
@@ -203,12 +213,7 @@ func (c *convoy) holderText() string {
 		return ""
 	}
 	h := c.holder
-	who, verb := fmt.Sprintf("thread %d", h.id), "probably holds it"
-	if h.name != "" {
-		who = fmt.Sprintf("%q", h.name)
-	} else if h.id == 0 {
-		who = "one thread"
-	}
+	who, verb := h.who(), "probably holds it"
 	if c.sure {
 		verb = "holds it"
 	}
@@ -230,7 +235,7 @@ func (t *thread) does() string {
 		}
 		return "it waits for another lock" + in(t.site)
 	case disk:
-		return "it waits for a file" + in(t.call)
+		return "it is in a call on a file" + in(t.call)
 	case remote:
 		return "it waits for another server" + in(t.call)
 	case tableLock:
@@ -339,10 +344,13 @@ func waits(n int) string {
 }
 
 // path is the site and who called it, the nearest first.
-func (t *thread) path() string {
+func (t *thread) path() string { return t.first(4) }
+
+// first is the site and who called it, no more than n functions.
+func (t *thread) first(n int) string {
 	var words []string
 	for _, f := range t.frames[max(t.from, 0):] {
-		if fn := short(f.fn); fn != "" && fn != "??" && len(words) < 4 {
+		if fn := short(f.fn); fn != "" && fn != "??" && len(words) < n && (len(words) == 0 || words[len(words)-1] != fn) {
 			words = append(words, fn)
 		}
 	}

@@ -129,6 +129,8 @@ func readSafepoint(p *attach.Part) attach.Reading {
 // span prints seconds with three digits.
 func span(s float64) string {
 	switch {
+	case s >= 1000:
+		return fmt.Sprintf("%.0f s", s)
 	case s >= 1:
 		return fmt.Sprintf("%.3g s", s)
 	case s >= 1e-3:

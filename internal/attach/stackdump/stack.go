@@ -11,12 +11,14 @@ type frame struct {
 	fn   string // as the dump has it, without its arguments
 	args string // what stood in its parentheses, as gdb prints it
 	file string // source or library; "": not named
+	at   string // where it returns to; "": not printed
 }
 
 // thread is one thread of a dump, or several with the same stack where the dump counts them.
 type thread struct {
 	name   string
 	id     int     // TID, where the dump has it; otherwise the number that the dump gave it
+	num    int     // the debugger's own number of it; 0: id is that, or it has none
 	n      int     // how many threads have this stack
 	frames []frame // innermost first
 
@@ -25,11 +27,14 @@ type thread struct {
 	what  string   // the type of that lock
 	holds []string // locks that it holds
 
-	headed  bool   // it has a line of its own above its frames
-	cropped bool   // its innermost frames are left out: the first one has another number than 0
-	pipe    bool   // it reads what another process writes
-	state   string // a word of the dump for what it does: RUNNABLE, active+gil; "": none
-	wait           // what it does, from all of this
+	headed  bool    // it has a line of its own above its frames
+	guessed bool    // frames were left out that gdb had guessed
+	cropped bool    // its innermost frames are left out: the first one has another number than 0
+	pipe    bool    // it reads what another process writes
+	state   string  // a word of the dump for what it does: RUNNABLE, active+gil; "": none
+	cpu     float64 // seconds of CPU since its start; 0 with age: the dump does not say
+	age     float64 // seconds since its start; 0: the dump does not say
+	wait            // what it does, from all of this
 }
 
 // dump is all threads of one part.
@@ -41,6 +46,9 @@ type dump struct {
 	bare    int            // threads without any frame, which are not among threads
 	owners  map[string]int // lock -> TID, where the dump prints an owner
 	signal  string         // that ended the program, as gdb says; "": none
+	shown   *frame         // of a core file: where the thread that got the signal was; nil: not said
+	born    int            // threads that gdb announces; 0: it does not
+	doubt   bool           // gdb warns that the core file may be of another program or library
 	cycle   bool           // the dump itself found a deadlock
 	counted bool           // several processes or samples are added up
 	whole   string         // the command that dumps all threads; "": gdb

@@ -84,8 +84,8 @@ var prims = []struct {
 		"Mutex::lock_contended", "RwLock::write_contended", "RwLock::read_contended", "absl::*::LockSlow*", "Mutex::LockSlow*", "SpinLock::SlowLock",
 		"SpinLockDelay*", "AbslInternalSpinLockDelay*", "malloc_mutex_lock_slow", "*je_malloc_mutex_lock_slow", "SharedMutexImpl::lock*Slow",
 		"std::mutex::lock", "boost::mutex::lock", "tbb::*::acquire", "QMutex::lock*", "QBasicMutex::lockInternal",
-		"ObjectMonitor::enter", "ObjectMonitor::EnterI", "objc_sync_enter", "ck_spinlock_*", "Monitor::lock", "os_unfair_lock_lock_slow"}},
-	{inCond, []string{"pthread_cond_wait*", "pthread_cond_timedwait*", "pthread_cond_clockwait*", "futex_wait_cancelable", "condition_variable::wait*",
+		"psynch_mutexwait", "psynch_rw_*lock", "ObjectMonitor::enter", "ObjectMonitor::EnterI", "objc_sync_enter", "ck_spinlock_*", "Monitor::lock", "os_unfair_lock_lock_slow"}},
+	{inCond, []string{"psynch_cvwait", "semaphore_wait_trap", "semaphore_timedwait_trap", "ulock_wait*", "pthread_cond_wait*", "pthread_cond_timedwait*", "pthread_cond_clockwait*", "futex_wait_cancelable", "condition_variable::wait*",
 		"sem_wait*", "sem_timedwait*", "new_sem_wait*", "sem_clockwait*", "do_futex_wait*", "PyCOND_TIMEDWAIT", "PyThread_acquire_lock*", "park", "Parker::park",
 		"PlatformEvent::park*", "PlatformMonitor::wait", "Condvar::wait*", "eventfd_read", "semtimedop", "semop", "semwait", "msgrcv",
 		"futex_wait", "futex_abstimed_wait*", "syscall", "native_cond_wait", "uv_cond_wait", "uv_cond_timedwait", "uv_sem_wait",
@@ -94,7 +94,7 @@ var prims = []struct {
 	{inSleep, []string{"nanosleep*", "clock_nanosleep*", "usleep", "sleep", "sigwait*", "sigtimedwait*", "pause", "sigsuspend", "rt_sigtimedwait",
 		"do_sigwait", "sleep_for"}},
 	{inPoll, []string{"epoll_wait*", "epoll_pwait*", "poll", "ppoll", "poll_chk", "select", "pselect*", "accept", "accept4", "libc_accept*",
-		"io_getevents*", "io_getevents_0_4", "kevent*", "port_getn", "inotify_read", "WaitEventSetWait*", "uv__io_poll", "libaio_*", "io_uring_get_cqe*", "io_uring_enter*"}},
+		"io_getevents*", "io_getevents_0_4", "kevent*", "workq_kernreturn", "mach_msg_trap", "mach_msg2_trap", "port_getn", "inotify_read", "WaitEventSetWait*", "uv__io_poll", "libaio_*", "io_uring_get_cqe*", "io_uring_enter*"}},
 	{inDisk, []string{"fsync", "fdatasync", "libc_fsync", "sync_file_range", "msync", "pwrite*", "pread*", "libc_pread*", "libc_pwrite*", "io_submit",
 		"fallocate*", "posix_fallocate*", "ftruncate*", "sync", "syncfs", "openat*", "open64", "libc_open*", "unlink", "rename*", "xstat*", "fxstat*",
 		"lxstat*", "stat64", "getdents*", "readdir*", "preadv*", "pwritev*"}},
@@ -238,8 +238,14 @@ func place(t *thread, rules []rule) {
 	}
 	for _, r := range rules {
 		i := r.find(t.frames, p)
-		if i < 0 || r.doing == idle && p == inLock || r.doing != lock && p == anything && (spins(t.frames) || ends(t.frames)) {
+		if i < 0 || r.doing == idle && (p == inLock || p == inDisk || p == inWrite) || r.doing != lock && p == anything && (spins(t.frames) || ends(t.frames)) {
 			continue
+		}
+		if r.doing != lock && r.under == anything && r.depth == 0 && p == anything && i > 1 && atWork(t.frames[0]) {
+			continue // a thread's first function says nothing of what it does now
+		}
+		if r.doing == disk && p == inLock {
+			continue // another thread may be at the file
 		}
 		if r.doing == remote && p == anything && i > 0 && short(t.frames[0].fn) != "??" && short(t.frames[0].fn) != "" {
 			continue // the client's library computes, or is in a call that waits for no server
@@ -277,6 +283,14 @@ func place(t *thread, rules []rule) {
 	case inDisk:
 		t.doing = disk
 	}
+}
+
+// atWork reports whether a frame is of a function that computes: it has a name, and is not the
+// kernel's of a task that sleeps.
+func atWork(f frame) bool {
+	fn := short(f.fn)
+	return fn != "" && fn != "??" && !strings.HasPrefix(fn, "0x") && fn != "schedule" && !strings.HasPrefix(fn, "schedule_") &&
+		!strings.HasPrefix(fn, "switch_to") && fn != "context_switch" && fn != "signal handler called>"
 }
 
 // locks reports whether a function takes a lock, by its name: what it calls sleeps where the frames

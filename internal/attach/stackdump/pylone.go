@@ -1,0 +1,102 @@
+package stackdump
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+)
+
+// lockFiles are functions of libraries that wait for a lock file: another process holds it, or has
+// left it behind.
+var lockFiles = []struct{ file, fns string }{
+	{"utils/file_baton.py", "wait"}, {"filelock/_api.py", "acquire __enter__"}, {"filelock/__init__.py", "acquire __enter__"}, {"lockfile/linklockfile.py", "acquire"},
+	{"lockfile/mkdirlockfile.py", "acquire"}, {"lockfile/pidlockfile.py", "acquire"}, {"fasteners/process_lock.py", "acquire _do_open"}, {"portalocker/utils.py", "acquire __enter__"},
+	{"lockfile/__init__.py", "acquire"},
+}
+
+// lockFile reports whether a thread waits for a lock file.
+func (t *thread) lockFile() bool {
+	for _, f := range t.frames[:min(len(t.frames), 4)] {
+		for _, l := range lockFiles {
+			if strings.Contains(f.file, l.file) && strings.Contains(" "+l.fns+" ", " "+f.fn+" ") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// place is a frame of Python as people write it: function, file and line.
+func (f frame) place() string {
+	if f.args == "" {
+		return fmt.Sprintf("%s (%s)", f.fn, f.file)
+	}
+	return fmt.Sprintf("%s (%s:%s)", f.fn, f.file, f.args)
+}
+
+// lonePython reads a dump of one Python thread: where it is and who called that.
+func (d *dump) lonePython(r *attach.Reading) {
+	t := d.threads[0]
+	line := t.frames[0].place()
+	switch n := len(t.frames); {
+	case n == 2:
+		line += ", called from " + t.frames[1].place()
+	case n > 2:
+		line += fmt.Sprintf(", called from %s, below %s", t.frames[1].place(), t.frames[n-1].place())
+	}
+	r.State, r.Signs = attach.CannotTell, nil
+	r.Not = "One look at one thread: how long it is there, and how often, is not in it."
+	again := attach.Next{Command: fmt.Sprintf("py-spy dump --pid %s; sleep 10; py-spy dump --pid %[1]s", d.pidWord()), Why: "whether it still is in the same place"}
+	switch {
+	case t.lockFile():
+		line = "the one thread waits for a lock file, in " + line
+		r.Means = "It waits for a lock file: another process holds it, or one that ended has left it behind. The file's age and its owner tell which."
+		r.Signs = []attach.Sign{{Grade: attach.Outside, Where: "another process that holds a lock file, or has left it behind", Proof: []string{line}}}
+		r.Not = "That the file is left over is not in it, nor how long the thread waits."
+	case t.asyncio():
+		line = "the one thread waits for events in its event loop: " + line
+		r.Means = "The event loop waits for events, and no Python code runs: which tasks wait, and for what, a dump of threads does not show."
+		r.Not = "That anything hangs: tasks that wait have no thread, and so no frames here."
+		again = attach.Next{Command: "asyncio.all_tasks() and each task's print_stack(), or python -m asyncio pstree PID (3.14)", Why: "lists the tasks and where each waits"}
+	case t.active():
+		line = "the one thread is at work: " + line
+		r.Means = "py-spy calls it active: it computes at this instant, or is in a call. How much time goes there, samples over some seconds tell."
+		r.Not = "One look is no share of the time: it says neither how long nor how often the thread is there."
+		again = attach.Next{Command: "py-spy record --duration 30 --pid " + d.pidWord(), Why: "which share of the time each function takes"}
+	case t.doing == lock, t.doing == remote, t.doing == pooled:
+		d.lone(r)
+		return
+	case t.state == "":
+		line = "the one thread is in " + line
+		r.Means = "It says where one thread is, and not whether it runs there or waits."
+	case t.state == "current":
+		line = "the one thread is in " + line
+		r.Means = "It says where the thread was that asked for the dump, or that failed."
+	default:
+		line = "the one thread is off the CPU, in " + line
+		r.Means = "It is off the CPU in this place: it waits there, for what its code says."
+	}
+	r.Figures = []string{line}
+	r.Next = []attach.Next{again}
+}
+
+// asyncio reports whether a thread waits in asyncio's event loop.
+func (t *thread) asyncio() bool {
+	if t.active() || len(t.frames) < 2 || t.frames[0].fn != "select" && t.frames[0].fn != "poll" && t.frames[0].fn != "_poll" {
+		return false
+	}
+	for _, f := range t.frames[1:min(len(t.frames), 4)] {
+		if f.fn == "_run_once" && (strings.HasSuffix(f.file, "asyncio/base_events.py") || f.file == "base_events.py") {
+			return true
+		}
+	}
+	return false
+}
+
+func (d *dump) pidWord() string {
+	if d.pid > 0 {
+		return fmt.Sprint(d.pid)
+	}
+	return "PID"
+}
