@@ -10,7 +10,8 @@
 //	gctrace.go      gctrace of all versions of Go: which lines, of which process
 //	gctrace_line.go one line of it
 //	gctrace_pace.go how fast cycles follow each other
-//	gctrace_read.go what the cycles amount to, and what follows
+//	gctrace_read.go what the cycles amount to
+//	gctrace_judge.go what follows from it
 //	gctrace_stopped.go the same before Go 1.5, where all marking is a stop
 //	scvg.go         lines of the scavenger and of the pacer
 //	schedtrace.go   schedtrace and scheddetail

@@ -1,6 +1,9 @@
 package goruntime
 
-import "strings"
+import (
+	"math"
+	"strings"
+)
 
 // cycle is what one gctrace line says. Times are ms.
 type cycle struct {
@@ -15,11 +18,61 @@ type cycle struct {
 	stopCPU     float64 // stops x Ps, by arithmetic
 	before      float64 // MB when the cycle started
 	live, goal  float64 // MB; goal 0: not printed
+	ncpu        int     // CPUs, where they are known to be fewer than the Ps; 0: not known
 	ps          int     // 0: not printed. Before Go 1.5: the threads that took part
 	forced      bool    // by runtime.GC
 	late        bool    // by the runtime, since there was none for two minutes
 	five        bool    // Go 1.5: five clock phases
 	whole       bool    // before Go 1.5: all of the cycle but the sweep is one stop
+}
+
+// cpus is how many CPUs the process may use: the Ps, or fewer.
+func (c *cycle) cpus() float64 {
+	if c.ncpu > 0 {
+		return float64(c.ncpu)
+	}
+	return float64(c.ps)
+}
+
+// Of stops: the length in ms from which the three figures that are printed say a ratio; how many
+// have to agree; and what it is at most before Go 1.10, on any machine.
+const (
+	readableStop = 0.1
+	agreeing     = 5
+	oldMost      = 32
+)
+
+// countCPUs notes how many CPUs the machine gives, where they are fewer than the Ps. A stop's CPU
+// time is its length times the smaller of both (stwprocs of gcStart). Before Go 1.10 it is also no
+// more than the threads that rest, which differs from cycle to cycle.
+func countCPUs(cs []cycle) {
+	n, agree := 0, 0
+	for i := range cs {
+		wall := cs[i].stop1 + cs[i].stop2
+		if wall < readableStop || cs[i].whole {
+			continue
+		}
+		r := cs[i].stopCPU / wall
+		this := int(math.Round(min(r, 1e6)))
+		if this < 1 || this >= cs[i].ps || this == oldMost || math.Abs(r-float64(this)) > 0.1*float64(this) || n > 0 && this != n {
+			return
+		}
+		n = this
+		agree++
+	}
+	for i := range cs {
+		if agree >= agreeing {
+			cs[i].ncpu = n
+		}
+	}
+}
+
+// places is the Ps or the CPUs, whichever are fewer.
+func (c *cycle) places() string {
+	if n := int(c.cpus()); n < c.ps {
+		return count(n, "CPU", "CPUs")
+	}
+	return count(c.ps, "P", "Ps")
 }
 
 // gctraceAt returns where a gctrace line starts in a line of a log, -1 if nowhere: "gc 7 @" since

@@ -3,10 +3,8 @@ package goruntime
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
-	"github.com/whystall/whystall/internal/finding"
 )
 
 // Floors, as the detectors have them (frequent-gc, mark-assist, stw-pause).
@@ -33,6 +31,9 @@ type gcSum struct {
 	assistShare         float64 // of the program's own CPU time while GC marked
 	assistAll           float64 // of the Ps' time
 	usedOfMark          float64 // CPU of all markers by the Ps' time while marking
+	stopAll             float64 // ms
+	missing             int     // cycles between the first and the last one whose lines are not in the text
+	sparse              bool    // more are missing than there are: no share of the time follows
 	forced              int
 	cramped             bool // the heap can hardly grow between cycles
 	start               bool // mostly a program's first seconds
@@ -61,7 +62,20 @@ func steady(cs []cycle) (kept []cycle, start bool) {
 			break
 		}
 	}
-	return cs, cs[0].at < startup && !settled(cs)
+	if cs[0].at >= startup || settled(cs) {
+		return cs, false
+	}
+	if later := laterPart(cs); settled(later) && later[len(later)-1].at-later[0].at >= leastSpan {
+		return later, false
+	}
+	return cs, true
+}
+
+// laterPart is the cycles from a quarter of a program's first seconds on: a heap that is built at
+// the start may have its size by then.
+func laterPart(cs []cycle) []cycle {
+	from := cs[0].at + (cs[len(cs)-1].at-cs[0].at)/4
+	return cs[slices.IndexFunc(cs, func(c cycle) bool { return c.at >= from }):]
 }
 
 // settled reports whether the heap of a program's first seconds does not grow any more: then they
@@ -104,7 +118,7 @@ func sumGC(cs []cycle) (s gcSum) {
 		}
 		mark, assist, workers, idle = mark+c.mark, assist+c.assist, workers+c.workers, idle+c.idleWorkers
 		stop += c.stop1 + c.stop2
-		capacity += c.mark * float64(c.ps)
+		capacity += c.mark * c.cpus()
 	}
 	s.medianMark = attach.Median(marks)
 	s.cramped = 2*roomy < len(cs)
@@ -120,8 +134,12 @@ func sumGC(cs []cycle) (s gcSum) {
 	}
 	n := float64(last.n - first.n)
 	s.perSecond = n / s.span
+	s.missing = max(0, last.n-first.n+1-len(cs))
+	if s.sparse = s.missing > len(cs); s.sparse {
+		return s
+	}
 	scale := n / float64(len(cs)-1) / (s.span * 1e3) // lines may be missing
-	ps := float64(last.ps)
+	ps := last.cpus()
 	s.markShare = min(1, mark*scale)
 	s.stopShare = min(1, stop*scale)
 	s.longShare = min(1, long/(s.span*1e3))
@@ -150,6 +168,7 @@ func (s *gcSum) take(c cycle) {
 	}
 	s.worstBoth = max(s.worstBoth, c.stop1+c.stop2)
 	for i, stop := range []float64{c.stop1, c.stop2} {
+		s.stopAll += stop
 		s.stops = append(s.stops, stop)
 		if stop >= longStop {
 			s.longStops++
@@ -162,6 +181,7 @@ func (s *gcSum) take(c cycle) {
 }
 
 func readConcurrent(r *run) attach.Reading {
+	countCPUs(r.cycles)
 	cs, start := steady(r.cycles)
 	s := sumGC(cs)
 	s.start = start
@@ -172,16 +192,23 @@ func readConcurrent(r *run) attach.Reading {
 		return g
 	}
 	g.Facts = []attach.Fact{{Name: FactGCPause, Value: s.worstStop * 1e6}}
-	if s.rated(cs) {
+	switch {
+	case s.sparse:
+		g.Figures = append(g.Figures, fmt.Sprintf("by their numbers %s, of which the text has %d lines; marking takes %s in these (median)%s",
+			often(s.perSecond), len(cs), ms(s.medianMark), forcedText(s, len(cs))))
+	case s.rated(cs):
 		g.Facts = append(g.Facts, attach.Fact{Name: FactGCCPU, Value: s.cpuShare}, attach.Fact{Name: FactGCMark, Value: s.markShare})
-		g.Figures = append(g.Figures, fmt.Sprintf("GC marks %s of the time and takes %s of the CPU time of %s; %s, marking %s each (median)%s",
-			percent(s.markShare), percent(s.cpuShare), count(last.ps, "P", "Ps"), pace(cs, s.perSecond), ms(s.medianMark), forcedText(s, len(cs))))
-	} else {
+		g.Figures = append(g.Figures, fmt.Sprintf("GC marks %s of the time and takes %s of the CPU time of %s%s; %s, marking %s each (median)%s",
+			percent(s.markShare), percent(s.cpuShare), last.places(), stillText(s), pace(cs, s.perSecond), ms(s.medianMark), forcedText(s, len(cs))))
+	default:
 		g.Figures = append(g.Figures, fmt.Sprintf("marking takes %s (median)%s; GC used %.0f %% of the CPU since the program started",
 			ms(s.medianMark), forcedText(s, len(cs)), last.sinceStart))
 	}
 	if len(cs) < len(r.cycles) {
-		g.Title += fmt.Sprintf("; figures of gc %d to %d, after the program's first %.0f s", cs[0].n, last.n, startup)
+		g.Title += fmt.Sprintf("; figures of gc %d to %d, %s", cs[0].n, last.n, leftOut(cs[0]))
+	}
+	if last.cpus() < float64(last.ps) {
+		g.Title += fmt.Sprintf("; GOMAXPROCS %d on %s", last.ps, last.places())
 	}
 	g.Figures = append(g.Figures, stopText(s), heapFigure(cs, last))
 	if s.rated(cs) {
@@ -192,6 +219,22 @@ func readConcurrent(r *run) attach.Reading {
 		g.Figures = append([]string{stalledText(s, len(cs))}, g.Figures...)
 	}
 	return g
+}
+
+// leftOut says which cycles of a program's start are left out.
+func leftOut(first cycle) string {
+	if first.at >= startup {
+		return fmt.Sprintf("after the program's first %.0f s", startup)
+	}
+	return fmt.Sprintf("from %s on, when the heap has its size", seconds(first.at))
+}
+
+// stillText says how much of a share of the CPU time is stops, in which nothing may be computed.
+func stillText(s gcSum) string {
+	if 2*s.stopShare < s.cpuShare || s.stopShare < 0.01 {
+		return ""
+	}
+	return fmt.Sprintf(" (%s are the stops, in which CPUs may be idle)", percent(s.stopShare))
 }
 
 // unreadable counts the cycles whose phases all took 0 by the clock. It ticks too seldom to time
@@ -268,6 +311,9 @@ func stopText(s gcSum) string {
 	if s.worstBoth >= 1.1*s.worstStop && s.worstBoth >= 1 {
 		both = fmt.Sprintf("; both stops of a cycle take %s at most", ms(s.worstBoth))
 	}
+	if s.stopShare >= 0.01 && s.span >= leastSpan {
+		both += fmt.Sprintf("; all stops together %s, %s of the time until the last cycle", ms(s.stopAll), percent(s.stopShare))
+	}
 	return fmt.Sprintf("stop-the-world: %s, worst %s (%s of gc %d at %g s)%s", middle(s.stops), ms(s.worstStop), phase, s.worst.n, s.worst.at, both)
 }
 
@@ -297,188 +343,12 @@ func heapFigure(cs []cycle, last cycle) string {
 		t = fmt.Sprintf("heap: it grows from %.0f MB live in gc %d to %.0f MB in gc %d", first, cs[0].n, last.live, last.n)
 		goal = []float64{last.goal}
 	}
-	if last.goal > 0 {
+	switch least, most := slices.Min(goal), slices.Max(goal); {
+	case last.goal <= 0:
+	case least > 0 && !alike(least, most):
+		t += fmt.Sprintf(", goal %.0f to %.0f MB, %.0f MB in the last cycle", least, most, last.goal)
+	default:
 		t += fmt.Sprintf(", goal %.0f MB", attach.Median(goal))
 	}
 	return t
-}
-
-// judgeGC says what follows. A lack of CPU comes first, since it looks like the cost of GC.
-func judgeGC(g *attach.Reading, s gcSum, cs []cycle) {
-	// One thread that always ran would use as much of all Ps: a heap of few objects gives no work
-	// to more, and that is no wait for a CPU.
-	stretched := s.medianMark >= longStop && s.usedOfMark < 0.10 && s.usedOfMark*float64(cs[0].ps) < 0.9
-	stretched = stretched || s.stalled >= 2 && 10*s.stalled >= len(cs)
-	long := s.longStops >= 2 && (10*s.longStops >= len(cs) || s.longShare >= 0.02)
-	frequent := s.perSecond >= gcRate && s.rated(cs) && !s.start
-	switch {
-	case frequent && !stretched && s.cpuShare-s.longShare >= gcLoss:
-		judgeFrequent(g, s, cs)
-	case stretched || long:
-		judgeStretched(g, s, cs, stretched, long)
-	case s.start && (s.cpuShare >= gcLoss/2 || s.markShare >= gcMarking):
-		g.State = attach.CannotTell
-		g.Means = fmt.Sprintf("these are the program's first seconds, in which a heap mostly grows: GC used up to %.0f %% of the CPU (since the start, as printed), and that is not its steady state", mostSince(cs))
-		g.Next = []attach.Next{{Command: "GODEBUG=gctrace=1 for a minute under load", Why: "cycles after the start decide"}}
-	case !s.rated(cs):
-		judgeFew(g, s, cs)
-	case s.perSecond >= gcRate && s.cpuShare >= gcLoss:
-		judgeFrequent(g, s, cs)
-	case s.markShare >= gcMarking && s.assistShare >= assistOwn && s.forced*2 < len(cs):
-		g.State = attach.Ill
-		g.Means = fmt.Sprintf("GC marks %s of the time; a request that allocates meanwhile is made to mark: %s of the program's CPU time in these cycles", percent(s.markShare), percent(s.assistShare))
-		if s.cramped {
-			g.Means += "; " + noRoom
-		}
-		g.Not = "which requests assisted, and for how long each"
-		g.Signs = []attach.Sign{{Cause: "mark-assist", Grade: attach.Found, Sure: finding.Possible, Share: s.markShare * s.assistShare,
-			Proof: []string{g.Figures[0], fmt.Sprintf("assists used %s of the CPU time that GC left to the program while it marked", percent(s.assistShare))}}}
-		g.Next = []attach.Next{{Command: "whystall diagnose --pid PID", Why: "shows what slow requests lost to mark assist, and the sites that allocate"}}
-	case s.worstStop >= veryLong:
-		g.State = attach.CannotTell
-		g.Means = fmt.Sprintf("one stop took %s, and the others are short: such a stop is mostly a thread that got no CPU, or a call that could not be interrupted", ms(s.worstStop))
-		g.Next = []attach.Next{{Command: "whystall diagnose --pid PID", Why: "shows who was waited for when it comes again"}}
-	default:
-		judgeWell(g, s)
-		assisting(g, s, cs)
-	}
-}
-
-// Of the cycles: so much of the CPU time that marking takes is the assists', and so much of all Ps'
-// time meanwhile, where requests that meet a cycle are slow though cycles are few.
-const (
-	assistMost = 0.5
-	assistPs   = 0.25
-	assistWall = 5.0 // ms of marking, for less is not felt
-	assistFew  = 3   // cycles; fewer only where they are not of the program's start
-	someCycles = 5   // of which it may be said how fast they follow each other
-)
-
-// assisting adds what those pay who allocate in a cycle, where GC costs little over all time.
-func assisting(g *attach.Reading, s gcSum, cs []cycle) {
-	var assist, workers, capacity float64
-	for _, c := range cs {
-		assist, workers, capacity = assist+c.assist, workers+c.workers+c.idleWorkers, capacity+c.mark*float64(c.ps)
-	}
-	last := cs[len(cs)-1]
-	ofMark, ofPs := ratio(assist, assist+workers), ratio(assist, capacity)
-	if len(cs) < assistFew && last.at < startup || s.medianMark < assistWall || ofMark < assistMost || ofPs < assistPs {
-		return
-	}
-	proof := fmt.Sprintf("while GC marks, assists do %s of the marking, on %s of the Ps' time", percent(ofMark), percent(ofPs))
-	g.Figures = append([]string{proof}, g.Figures...)
-	g.State = attach.CannotTell
-	g.Means = "GC costs little over all time; but who allocates while it marks does most of the marking, and is slow then"
-	g.Not = fmt.Sprintf("how many requests meet a cycle: GC marks %s of the time", percent(s.markShare))
-	if len(cs) < assistFew {
-		g.Not = fmt.Sprintf("that all cycles are so, nor how often they come: this is %s", count(len(cs), "cycle", "cycles"))
-	}
-	g.Signs = slices.DeleteFunc(g.Signs, func(s attach.Sign) bool { return s.Cause == "mark-assist" })
-	g.Signs = append(g.Signs, attach.Sign{Cause: "mark-assist", Grade: attach.Candidate, Share: s.markShare * ofPs, Proof: []string{proof}})
-	g.Next = []attach.Next{{Command: "whystall diagnose --pid PID", Why: "shows what slow requests lost to mark assist, and the sites that allocate"}}
-}
-
-func judgeStretched(g *attach.Reading, s gcSum, cs []cycle, stretched, long bool) {
-	g.State = attach.CannotTell
-	var what []string
-	if long {
-		what = append(what, fmt.Sprintf("%s of %s or more in %s", count(s.longStops, "stop", "stops"), ms(longStop), count(len(cs), "cycle", "cycles")))
-	}
-	if s.stalled > 0 {
-		what = append(what, stalledText(s, len(cs)))
-	} else if stretched {
-		what = append(what, fmt.Sprintf("marking took %s by the clock (median) but only %s of the Ps' time meanwhile", ms(s.medianMark), percent(s.usedOfMark)))
-	}
-	g.Facts = append(g.Facts, attach.Fact{Name: FactGCStretched, Value: float64(max(1, s.longStops))})
-	g.Means = strings.Join(what, "; ") + ": the threads of the process were kept off their CPUs, or one was waited for"
-	g.Not = "that a stop used CPU: that figure is the Ps times the wall time by arithmetic, and the first one holds the initiator's own wait for a CPU as well"
-	causes := []string{"cpu-throttled", "cpu-contention", "gomaxprocs-over-quota"}
-	if !stretched {
-		causes = []string{"stw-pause", "cpu-throttled", "cpu-contention"}
-		if cs[0].ps >= manyPs {
-			causes = append(causes, "gomaxprocs-over-quota")
-		}
-	}
-	for _, cause := range causes {
-		g.Signs = append(g.Signs, attach.Sign{Cause: cause, Grade: attach.Candidate, Proof: what, Share: s.stopShare})
-	}
-	g.Next = []attach.Next{
-		{Command: "cat /sys/fs/cgroup/CGROUP/cpu.stat /sys/fs/cgroup/CGROUP/cpu.max", Why: "nr_throttled that rises under load: the quota; else neighbours' CPU use"},
-		{Command: "whystall diagnose --pid PID", Why: "shows what the threads lacked during each stop"},
-	}
-}
-
-func stalledText(s gcSum, n int) string {
-	used := s.longest.assist + s.longest.workers + s.longest.idleWorkers
-	return fmt.Sprintf("in %d of %s marking hardly got a CPU: gc %d at %g s took %s by the clock and %s of CPU", s.stalled, count(n, "cycle", "cycles"), s.longest.n, s.longest.at, ms(s.longest.mark), ms(used))
-}
-
-// judgeFew reads one cycle, or a few within a second: no share of the time follows.
-func judgeFew(g *attach.Reading, s gcSum, cs []cycle) {
-	last := cs[len(cs)-1]
-	g.Glance = true
-	if last.sinceStart < 10 && s.worstStop < longStop {
-		g.State = attach.Healthy
-		g.Means = fmt.Sprintf("GC used %.0f %% of the CPU since the program started, and the stops are short", last.sinceStart)
-		g.Not = "how often cycles come: these are too few"
-		if len(cs) >= someCycles && s.perSecond >= 1 {
-			g.Means = fmt.Sprintf("%s here; GC used %.0f %% of the CPU since the program started, and both stops of a cycle take %s at most", often(s.perSecond), last.sinceStart, ms(s.worstBoth))
-			g.Not = fmt.Sprintf("that it stays so: these are %s of it", seconds(s.span))
-		}
-		assisting(g, s, cs)
-		return
-	}
-	g.State = attach.CannotTell
-	g.Means = "too few cycles for a rate"
-	if last.at >= startup && last.sinceStart >= 100*gcLoss {
-		g.Means += fmt.Sprintf("; but GC used %.0f %% of the CPU in the %s since the program started, which is much", last.sinceStart, seconds(last.at))
-		g.Signs = []attach.Sign{{Cause: "frequent-gc", Grade: attach.Candidate, Share: last.sinceStart / 100, Proof: g.Figures[:1]}}
-	}
-	if last.at < startup && settled(cs) && s.perSecond >= gcRate && last.sinceStart >= 100*gcLoss {
-		g.Means = fmt.Sprintf("%s in these %s, and GC used %.0f %% of the CPU in the %s since the program started, though the heap does not grow", often(s.perSecond), seconds(s.span), last.sinceStart, seconds(last.at))
-		g.Not = "that it stays so: a program that has just started may work in another way than later"
-		g.Signs = []attach.Sign{{Cause: "frequent-gc", Grade: attach.Candidate, Share: last.sinceStart / 100, Proof: g.Figures[:1]}}
-	}
-	g.Next = []attach.Next{{Command: "GODEBUG=gctrace=1 for a minute under load", Why: "a rate needs cycles over some seconds"}}
-}
-
-func judgeFrequent(g *attach.Reading, s gcSum, cs []cycle) {
-	sure := finding.Possible
-	if s.cpuShare >= gcQuarter {
-		sure = finding.Supported
-	}
-	why := ""
-	switch {
-	case 2*s.forced >= len(cs):
-		why = "; the program asks for them (runtime.GC)"
-	case s.cramped:
-		why = "; " + noRoom
-	}
-	g.State = attach.Ill
-	g.Means = fmt.Sprintf("%s cycles a second withhold %s of the Ps' time from the program%s", each(s.perSecond), percent(s.cpuShare), why)
-	g.Not = "what each request lost"
-	proof := []string{g.Figures[0], fmt.Sprintf("assists took %s of the Ps' time, stops %s of the time", percent(s.assistAll), percent(s.stopShare))}
-	g.Signs = []attach.Sign{{Cause: "frequent-gc", Grade: attach.Found, Sure: sure, Share: s.cpuShare, Proof: proof}}
-	if s.assistAll >= gcLoss/2 && 2*s.assistAll >= s.cpuShare { // the program's own goroutines do most of it
-		g.Signs = append(g.Signs, attach.Sign{Cause: "mark-assist", Grade: attach.Found, Sure: finding.Possible, Share: s.assistAll, BecauseOf: "frequent-gc", Proof: proof[1:]})
-	}
-	g.Next = []attach.Next{{Command: "tr '\\0' '\\n' < /proc/PID/environ | grep -E 'GOGC|GOMEMLIMIT'", Why: "a low GOGC or a limit near the live heap makes cycles many"}}
-}
-
-// noRoom is why cycles come one after another.
-const noRoom = "the goal is less than 1.5 times the live heap, so the heap has no room (GOGC, GOMEMLIMIT)"
-
-func judgeWell(g *attach.Reading, s gcSum) {
-	g.State = attach.Healthy
-	g.Means = "GC costs the program little: it takes little CPU, and the world stops for short"
-	switch {
-	case s.perSecond >= gcRate:
-		g.Not = "that many cycles are harm: what they take of the CPU counts"
-	case s.worstStop >= longStop:
-		g.Not = "that such a long stop comes often: it is one among short ones"
-	}
-	for _, cause := range []string{"frequent-gc", "mark-assist"} {
-		g.Signs = append(g.Signs, attach.Sign{Cause: cause, Grade: attach.Against, Share: s.cpuShare})
-	}
-	g.Signs = append(g.Signs, attach.Sign{Cause: "stw-pause", Grade: attach.Against, Share: s.stopShare})
 }

@@ -1,0 +1,210 @@
+package goruntime
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/finding"
+)
+
+// judgeGC says what follows. A lack of CPU comes first, since it looks like the cost of GC.
+func judgeGC(g *attach.Reading, s gcSum, cs []cycle) {
+	// One thread that always ran would use as much of all Ps: a heap of few objects gives no work
+	// to more, and that is no wait for a CPU.
+	stretched := s.medianMark >= longStop && s.usedOfMark < 0.10 && s.usedOfMark*cs[0].cpus() < 0.9
+	stretched = stretched || s.stalled >= 2 && 10*s.stalled >= len(cs)
+	long := s.longStops >= 2 && (10*s.longStops >= len(cs) || s.longShare >= 0.02)
+	frequent := s.perSecond >= gcRate && s.rated(cs) && !s.start && !s.sparse
+	switch {
+	case frequent && !stretched && s.cpuShare-s.longShare >= gcLoss:
+		judgeFrequent(g, s, cs)
+	case stretched || long:
+		judgeStretched(g, s, cs, stretched, long)
+	case s.start && (s.cpuShare >= gcLoss/2 || s.markShare >= gcMarking):
+		g.State = attach.CannotTell
+		g.Means = fmt.Sprintf("these are the program's first seconds, in which a heap mostly grows: GC used up to %.0f %% of the CPU (since the start, as printed), and that is not its steady state", mostSince(cs))
+		g.Next = []attach.Next{{Command: "GODEBUG=gctrace=1 for a minute under load", Why: "cycles after the start decide"}}
+	case s.sparse:
+		judgeSparse(g, s, cs)
+	case !s.rated(cs):
+		judgeFew(g, s, cs)
+	case s.perSecond >= gcRate && s.cpuShare >= gcLoss:
+		judgeFrequent(g, s, cs)
+	case s.markShare >= gcMarking && s.assistShare >= assistOwn && s.forced*2 < len(cs):
+		g.State = attach.Ill
+		g.Means = fmt.Sprintf("GC marks %s of the time; a request that allocates meanwhile is made to mark: %s of the program's CPU time in these cycles", percent(s.markShare), percent(s.assistShare))
+		if s.cramped {
+			g.Means += "; " + noRoom
+		}
+		g.Not = "which requests assisted, and for how long each"
+		g.Signs = []attach.Sign{{Cause: "mark-assist", Grade: attach.Found, Sure: finding.Possible, Share: s.markShare * s.assistShare,
+			Proof: []string{g.Figures[0], fmt.Sprintf("assists used %s of the CPU time that GC left to the program while it marked", percent(s.assistShare))}}}
+		g.Next = []attach.Next{{Command: "whystall diagnose --pid PID", Why: "shows what slow requests lost to mark assist, and the sites that allocate"}}
+	case s.worstStop >= veryLong:
+		g.State = attach.CannotTell
+		g.Means = fmt.Sprintf("one stop took %s, and the others are short: such a stop is mostly a thread that got no CPU, or a call that could not be interrupted", ms(s.worstStop))
+		g.Next = []attach.Next{{Command: "whystall diagnose --pid PID", Why: "shows who was waited for when it comes again"}}
+	default:
+		judgeWell(g, s)
+		assisting(g, s, cs)
+	}
+}
+
+// Of the cycles: so much of the CPU time that marking takes is the assists', and so much of all Ps'
+// time meanwhile, where requests that meet a cycle are slow though cycles are few.
+const (
+	assistMost = 0.5
+	assistPs   = 0.25
+	assistWall = 5.0 // ms of marking, for less is not felt
+	assistFew  = 3   // cycles; fewer only where they are not of the program's start
+	someCycles = 5   // of which it may be said how fast they follow each other
+)
+
+// assisting adds what those pay who allocate in a cycle, where GC costs little over all time.
+func assisting(g *attach.Reading, s gcSum, cs []cycle) {
+	var assist, workers, capacity float64
+	for _, c := range cs {
+		assist, workers, capacity = assist+c.assist, workers+c.workers+c.idleWorkers, capacity+c.mark*c.cpus()
+	}
+	last := cs[len(cs)-1]
+	ofMark, ofPs := ratio(assist, assist+workers), ratio(assist, capacity)
+	if len(cs) < assistFew && last.at < startup || s.medianMark < assistWall || ofMark < assistMost || ofPs < assistPs {
+		return
+	}
+	proof := fmt.Sprintf("while GC marks, assists do %s of the marking, on %s of the Ps' time", percent(ofMark), percent(ofPs))
+	g.Figures = append([]string{proof}, g.Figures...)
+	g.State = attach.CannotTell
+	g.Means = "GC costs little over all time; but who allocates while it marks does most of the marking, and is slow then"
+	g.Not = fmt.Sprintf("how many requests meet a cycle: GC marks %s of the time", percent(s.markShare))
+	if len(cs) < assistFew {
+		g.Not = fmt.Sprintf("that all cycles are so, nor how often they come: this is %s", count(len(cs), "cycle", "cycles"))
+	}
+	g.Signs = slices.DeleteFunc(g.Signs, func(s attach.Sign) bool { return s.Cause == "mark-assist" })
+	g.Signs = append(g.Signs, attach.Sign{Cause: "mark-assist", Grade: attach.Candidate, Share: s.markShare * ofPs, Proof: []string{proof}})
+	g.Next = []attach.Next{{Command: "whystall diagnose --pid PID", Why: "shows what slow requests lost to mark assist, and the sites that allocate"}}
+}
+
+func judgeStretched(g *attach.Reading, s gcSum, cs []cycle, stretched, long bool) {
+	g.State = attach.CannotTell
+	var what []string
+	if long {
+		what = append(what, fmt.Sprintf("%s of %s or more in %s", count(s.longStops, "stop", "stops"), ms(longStop), count(len(cs), "cycle", "cycles")))
+	}
+	if s.stalled > 0 {
+		what = append(what, stalledText(s, len(cs)))
+	} else if stretched {
+		what = append(what, fmt.Sprintf("marking took %s by the clock (median) but only %s of the Ps' time meanwhile", ms(s.medianMark), percent(s.usedOfMark)))
+	}
+	g.Facts = append(g.Facts, attach.Fact{Name: FactGCStretched, Value: float64(max(1, s.longStops))})
+	g.Means = strings.Join(what, "; ") + ": the threads of the process were kept off their CPUs, or one was waited for"
+	g.Not = "that a stop used CPU: that figure is the Ps times the wall time by arithmetic, and the first one holds the initiator's own wait for a CPU as well"
+	causes := []string{"cpu-throttled", "cpu-contention", "gomaxprocs-over-quota"}
+	if !stretched {
+		causes = []string{"stw-pause", "cpu-throttled", "cpu-contention"}
+		if cs[0].ps >= manyPs {
+			causes = append(causes, "gomaxprocs-over-quota")
+		}
+	}
+	for _, cause := range causes {
+		g.Signs = append(g.Signs, attach.Sign{Cause: cause, Grade: attach.Candidate, Proof: what, Share: s.stopShare})
+	}
+	g.Next = []attach.Next{
+		{Command: "cat /sys/fs/cgroup/CGROUP/cpu.stat /sys/fs/cgroup/CGROUP/cpu.max", Why: "nr_throttled that rises under load: the quota; else neighbours' CPU use"},
+		{Command: "whystall diagnose --pid PID", Why: "shows what the threads lacked during each stop"},
+	}
+}
+
+func stalledText(s gcSum, n int) string {
+	used := s.longest.assist + s.longest.workers + s.longest.idleWorkers
+	return fmt.Sprintf("in %d of %s marking hardly got a CPU: gc %d at %g s took %s by the clock and %s of CPU", s.stalled, count(n, "cycle", "cycles"), s.longest.n, s.longest.at, ms(s.longest.mark), ms(used))
+}
+
+// judgeSparse reads a few of many cycles, as of a text out of which somebody cut most lines. What GC
+// used between the first and the last one is bounded by what they print of the time since the start.
+func judgeSparse(g *attach.Reading, s gcSum, cs []cycle) {
+	first, last := cs[0], cs[len(cs)-1]
+	most := ((last.sinceStart+1)*last.at - first.sinceStart*first.at) / 100 / s.span
+	g.State = attach.CannotTell
+	g.Means = fmt.Sprintf("%s of %d cycles are not in the text; GC used %.0f %% of the CPU since the program started, as printed", count(s.missing, "line", "lines"), s.missing+len(cs), last.sinceStart)
+	g.Not = "how long the other cycles marked, and stopped the world"
+	if most < gcLoss && s.worstStop < longStop {
+		g.State = attach.Healthy
+		g.Means = fmt.Sprintf("GC costs little: it used less than %s of the Ps' time between the first and the last of these lines", percent(most))
+	}
+	g.Next = []attach.Next{{Command: "GODEBUG=gctrace=1 for a minute under load", Why: "all its lines say what GC takes of the time"}}
+	if g.State == attach.Healthy {
+		g.Next = nil
+	}
+}
+
+// judgeFew reads one cycle, or a few within a second: no share of the time follows.
+func judgeFew(g *attach.Reading, s gcSum, cs []cycle) {
+	last := cs[len(cs)-1]
+	g.Glance = true
+	if last.sinceStart < 10 && s.worstStop < longStop {
+		g.State = attach.Healthy
+		g.Means = fmt.Sprintf("GC used %.0f %% of the CPU since the program started, and the stops are short", last.sinceStart)
+		g.Not = "how often cycles come: these are too few"
+		if len(cs) >= someCycles && s.perSecond >= 1 {
+			g.Means = fmt.Sprintf("%s here; GC used %.0f %% of the CPU since the program started, and both stops of a cycle take %s at most", often(s.perSecond), last.sinceStart, ms(s.worstBoth))
+			g.Not = fmt.Sprintf("that it stays so: these are %s of it", seconds(s.span))
+		}
+		assisting(g, s, cs)
+		return
+	}
+	g.State = attach.CannotTell
+	g.Means = "too few cycles for a rate"
+	if last.at >= startup && last.sinceStart >= 100*gcLoss {
+		g.Means += fmt.Sprintf("; but GC used %.0f %% of the CPU in the %s since the program started, which is much", last.sinceStart, seconds(last.at))
+		g.Signs = []attach.Sign{{Cause: "frequent-gc", Grade: attach.Candidate, Share: last.sinceStart / 100, Proof: g.Figures[:1]}}
+	}
+	if last.at < startup && settled(cs) && s.perSecond >= gcRate && last.sinceStart >= 100*gcLoss {
+		g.Means = fmt.Sprintf("%s in these %s, and GC used %.0f %% of the CPU in the %s since the program started, though the heap does not grow", often(s.perSecond), seconds(s.span), last.sinceStart, seconds(last.at))
+		g.Not = "that it stays so: a program that has just started may work in another way than later"
+		g.Signs = []attach.Sign{{Cause: "frequent-gc", Grade: attach.Candidate, Share: last.sinceStart / 100, Proof: g.Figures[:1]}}
+	}
+	g.Next = []attach.Next{{Command: "GODEBUG=gctrace=1 for a minute under load", Why: "a rate needs cycles over some seconds"}}
+}
+
+func judgeFrequent(g *attach.Reading, s gcSum, cs []cycle) {
+	sure := finding.Possible
+	if s.cpuShare >= gcQuarter {
+		sure = finding.Supported
+	}
+	why := ""
+	switch {
+	case 2*s.forced >= len(cs):
+		why = "; the program asks for them (runtime.GC)"
+	case s.cramped:
+		why = "; " + noRoom
+	}
+	g.State = attach.Ill
+	g.Means = fmt.Sprintf("%s cycles a second withhold %s of the Ps' time from the program%s", each(s.perSecond), percent(s.cpuShare), why)
+	g.Not = "what each request lost"
+	proof := []string{g.Figures[0], fmt.Sprintf("assists took %s of the Ps' time, stops %s of the time", percent(s.assistAll), percent(s.stopShare))}
+	g.Signs = []attach.Sign{{Cause: "frequent-gc", Grade: attach.Found, Sure: sure, Share: s.cpuShare, Proof: proof}}
+	if s.assistAll >= gcLoss/2 && 2*s.assistAll >= s.cpuShare { // the program's own goroutines do most of it
+		g.Signs = append(g.Signs, attach.Sign{Cause: "mark-assist", Grade: attach.Found, Sure: finding.Possible, Share: s.assistAll, BecauseOf: "frequent-gc", Proof: proof[1:]})
+	}
+	g.Next = []attach.Next{{Command: "tr '\\0' '\\n' < /proc/PID/environ | grep -E 'GOGC|GOMEMLIMIT'", Why: "a low GOGC or a limit near the live heap makes cycles many"}}
+}
+
+// noRoom is why cycles come one after another.
+const noRoom = "the goal is less than 1.5 times the live heap, so the heap has no room (GOGC, GOMEMLIMIT)"
+
+func judgeWell(g *attach.Reading, s gcSum) {
+	g.State = attach.Healthy
+	g.Means = "GC costs the program little: it takes little CPU, and the world stops for short"
+	switch {
+	case s.perSecond >= gcRate:
+		g.Not = "that many cycles are harm: what they take of the CPU counts"
+	case s.worstStop >= longStop:
+		g.Not = "that such a long stop comes often: it is one among short ones"
+	}
+	for _, cause := range []string{"frequent-gc", "mark-assist"} {
+		g.Signs = append(g.Signs, attach.Sign{Cause: cause, Grade: attach.Against, Share: s.cpuShare})
+	}
+	g.Signs = append(g.Signs, attach.Sign{Cause: "stw-pause", Grade: attach.Against, Share: s.stopShare})
+}
