@@ -52,6 +52,8 @@ func (f *finder) rivals(s, best *site) bool {
 		return false // poll, accept and read have an order among themselves
 	case s.key.sig != 0 && best.key.sig != 0 && f.depthOf(s) != f.depthOf(best):
 		return false // the one nearer the root is the wait for work
+	case f.isHanded(s) != f.isHanded(best):
+		return false
 	}
 	return best.blocks < clearlyMore*s.blocks && s.blocks < clearlyMore*best.blocks
 }
@@ -87,7 +89,8 @@ func handedBack(l *life, best *site) int32 {
 //     requests, so the waits of handling are deeper than the loop's own.
 //  3. The network before other threads before a timer.
 //  4. The events of many before connections before one descriptor's bytes.
-//  5. It is the more frequent.
+//  5. A connection of its own before one that goes from thread to thread.
+//  6. It is the more frequent.
 func (f *finder) betterSite(a, b *site) bool {
 	if (a.tier() == tierTimer) != (b.tier() == tierTimer) {
 		return b.tier() == tierTimer
@@ -110,6 +113,9 @@ func (f *finder) betterSite(a, b *site) bool {
 			return b.blocks*3 < a.blocks
 		}
 		return a.key.multi > b.key.multi
+	}
+	if f.isHanded(a) != f.isHanded(b) {
+		return f.isHanded(b)
 	}
 	return a.blocks > b.blocks
 }

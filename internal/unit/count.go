@@ -110,7 +110,10 @@ func (w *tally) add(f *finder, l *life, s *sched.Stretch) {
 		w.sites = append(w.sites, site{key: key})
 	}
 	if key.multi == multiMany && key.block == sched.BlockNetwork {
-		f.polled(l.tid, key.arg, s.Whole)
+		f.polls.add(l.tid, key.arg, s.Whole)
+	}
+	if key.single() {
+		f.reads.add(l.tid, key.arg, s.Whole)
 	}
 	x := &w.sites[n]
 	x.blocks++

@@ -15,6 +15,7 @@
 //	stack.go   what a stack says of a wait
 //	finder.go  the state of one search
 //	wait.go    what one wait is in, and what ended it
+//	hand.go    connections that go from thread to thread
 //	lead.go    pools in which threads take turns at waiting for events
 //	count.go   all waits of all threads, counted by site
 //	choose.go  which site of one life is its wait for work

@@ -24,10 +24,11 @@ type finder struct {
 	// Collected while waits are counted.
 	tid      uint32 // whose stretch is being looked at
 	waits    int64
-	unknown  int64 // waits of which nobody knows what they were in
-	goFrames bool  // a stack has functions of Go's scheduler
-	polls    map[uint64][]poll
-	pollsN   int
+	unknown  int64           // waits of which nobody knows what they were in
+	goFrames bool            // a stack has functions of Go's scheduler
+	polls    polls           // waits for the events of many, by descriptor
+	reads    polls           // waits for the bytes of one socket
+	handed   map[uint64]bool // descriptors of reads that go from thread to thread
 	lives    *sched.Lives
 	joins    map[uint32][]joined // by thread that ended
 

@@ -7,12 +7,13 @@ import (
 )
 
 // judge gives lives their roles.
-//  1. Lives that waited often are judged by themselves (choose.go, lead.go) and get the role of
-//     their wait for work.
+//  1. Lives that waited often are judged by themselves (choose.go, hand.go, lead.go) and get the
+//     role of their wait for work.
 //  2. Others are taken for one of those if they have the name of one and wait in such a place.
 //  3. What is left is judged together, all of one name at a time (pool.go).
 //  4. Last, roles of the network get the queues that they take work from besides (queue.go).
 func (f *finder) judge() {
+	f.hands()
 	for i := range f.set.lives {
 		l := &f.set.lives[i]
 		l.best = f.choose(l)

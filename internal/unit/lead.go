@@ -13,10 +13,16 @@ import (
 // for work. Such a pool is recognised by its turns: its threads wait at one epoll descriptor but
 // never two of them at once, though by chance they often would.
 
-// poll is one wait for the events of many.
+// poll is one wait at a descriptor.
 type poll struct {
 	tid        uint32
 	begin, end int64
+}
+
+// polls are waits by descriptor.
+type polls struct {
+	of map[uint64][]poll
+	n  int
 }
 
 const (
@@ -29,22 +35,22 @@ const (
 	oneInOverlap = 10
 )
 
-// polled notes a wait of tid for the events of many at descriptor fd.
-func (f *finder) polled(tid uint32, fd uint64, s sched.Span) {
-	if f.pollsN++; f.pollsN > mostPolls {
+// add notes a wait of tid at descriptor fd.
+func (p *polls) add(tid uint32, fd uint64, s sched.Span) {
+	if p.n++; p.n > mostPolls {
 		return
 	}
-	if f.polls == nil {
-		f.polls = map[uint64][]poll{}
+	if p.of == nil {
+		p.of = map[uint64][]poll{}
 	}
-	f.polls[fd] = append(f.polls[fd], poll{tid, s.Begin, s.End})
+	p.of[fd] = append(p.of[fd], poll{tid, s.Begin, s.End})
 }
 
 // leaders finds such pools and gives their lives both waits.
 func (f *finder) leaders() {
 	lo, hi := f.timeline.Span()
-	for _, fd := range slices.Sorted(maps.Keys(f.polls)) {
-		members := takeTurns(f.polls[fd], hi-lo)
+	for _, fd := range slices.Sorted(maps.Keys(f.polls.of)) {
+		members := takeTurns(f.polls.of[fd], hi-lo)
 		for tid := range members {
 			for _, n := range f.set.byTID[tid] {
 				f.follow(&f.set.lives[n], fd, members)
