@@ -248,7 +248,21 @@ func (c *cutter) claim(lines []paste.Line, at int, raw *rawView) (*Kind, []paste
 		// What looked like a logger's prefix may be how the tool starts its lines.
 		kind, part = c.asks.claim(raw.from(lines, at))
 	}
+	if kind != nil && kind.Scattered && kind.Single {
+		part = ofOneSource(part)
+	}
 	return kind, part
+}
+
+// ofOneSource is the first of these lines which one container, pod or host wrote: the next one's
+// stand in a part of their own.
+func ofOneSource(lines []paste.Line) []paste.Line {
+	for i := range lines {
+		if s := lines[i].Source; s != "" && s != lines[0].Source {
+			return lines[:i]
+		}
+	}
+	return lines
 }
 
 // place puts a kind's lines where they belong: into the scattered part of their source, into the

@@ -115,8 +115,7 @@ func readElasticSlow(p *attach.Part) attach.Reading {
 		}
 		line := fmt.Sprintf("%s: %s on %s", words[name], dur(ph.took[0]), ph.worst)
 		if len(ph.took) > 1 {
-			line = fmt.Sprintf("%s: %s, median %s, at most %s on %s; %s in all", words[name], times(len(ph.took)), dur(attach.Median(ph.took)), dur(slices.Max(ph.took)), ph.worst,
-				attach.Plural(len(ph.shards), "shard"))
+			line = fmt.Sprintf("%s: %s on %s; %s in all", words[name], often(ph.took), ph.worst, attach.Plural(len(ph.shards), "shard"))
 		}
 		r.figure(line)
 	}

@@ -43,7 +43,7 @@ var (
 	etcdWords = pattern.New(`apply request took too long|apply entries took too long|took too long [([][\d.]+\w+[)\]] to execute|slow fdatasync|failed to send out heartbeat on time|leader failed to send out heartbeat|wal: sync duration of|waiting for ReadIndex response took too long|server is likely overloaded|leader is overloaded likely|avoid queries with large range`)
 	// etcdLogged is what a line of a log has and a sentence about it has not.
 	etcdLogged = pattern.New(`"msg":|\d\d:\d\d:\d\d| \| |^\s*(?:etcdserver|etcdmain|rafthttp|raft|wal|mvcc|embed|lease)(?:/\S+)?: |\bmsg=`)
-	etcdTook   = pattern.New(`"took": ?"?([\d.]+[mµun]?s?|[\dhm.s]+)"?|took too long \(([\dhmµu.s]+)\)|took too long \[([\dhmµu.s]+)(?: for|\])|sync duration of ([\dhmµu.s]+)`)
+	etcdTook   = pattern.New(`"took": ?"?([\d.]+[mµun]?s?|[\dhm.s]+)"?|took too long \(([\dhmµu.s]+)\)|took too long \[([\dhmµu.s]+)(?: for|\])|took too long \(([\d.]+[mµ]s)$|sync duration of ([\dhmµu.s]+)`)
 	etcdOver   = pattern.New(`"exceeded-duration": ?"([^"]+)"|(?:timeout|deadline exceeded) for ([\dhmµun.s]+)[,)]`)
 )
 
@@ -53,6 +53,9 @@ func isEtcd(text string) bool {
 
 // fsyncSlow is in seconds: a fdatasync that takes so long is slow even for a disk that turns.
 const fsyncSlow = 0.025
+
+// fsyncGuide is what etcd's guide wants nearly all to stay below, in seconds.
+const fsyncGuide = 0.010
 
 // complaints are what etcd said was slow, in seconds, by sort.
 type complaints struct {
@@ -64,6 +67,7 @@ type complaints struct {
 	index                     int // waits for the leader that name no duration
 	elections                 int
 	many                      int     // reads whose answer had many keys
+	small                     int     // and those whose answer had next to none
 	keys, size                float64 // the largest of their answers, in keys and bytes
 	lines                     int
 	ends, waits               []float64 // when slow requests ended, and how long they took; s
@@ -100,12 +104,23 @@ func readEtcd(p *attach.Part) attach.Reading {
 	r.Title = "etcd's log, " + attach.Plural(len(p.Lines), "line")
 	if p.Lines[0].Source != "" {
 		r.Who.Host = p.Lines[0].Source
+		r.Title = fmt.Sprintf("etcd's log of %s, %s", r.Who.Host, attach.Plural(len(p.Lines), "line"))
 	}
 	c.figures(r)
 	switch {
 	case len(c.fsync) > 0:
-		line := fmt.Sprintf("fdatasync of the write-ahead log: %s, median %s, at most %s", times(len(c.fsync)), dur(attach.Median(c.fsync)), dur(slices.Max(c.fsync)))
+		line := "fdatasync of the write-ahead log: " + often(c.fsync)
 		r.fact(FactFsync, attach.Median(c.fsync)*1e3, "")
+		r.Not = "Whether the device was slow, or the thread had no CPU while it waited, the log does not say."
+		if slices.Max(c.fsync) < fsyncSlow {
+			r.Means = "Each fdatasync that is logged here was short: etcd's guide wants nearly all below 10 ms, and etcd warns from 1 s on."
+			r.Not = "That the disk is slow: a build that logs such times logs each of them, whatever letter stands before it."
+			if attach.Median(c.fsync) >= fsyncGuide {
+				r.Means = "Half of what is logged here took a little longer than etcd's guide wants, 10 ms, and none stalled: etcd warns from 1 s on."
+				return r.done(attach.CannotTell)
+			}
+			return r.done(attach.Healthy)
+		}
 		if attach.Median(c.fsync) < fsyncSlow && slices.Max(c.fsync) < 4*fsyncSlow {
 			// A build for debugging logs each of them.
 			r.candidate("disk-wait", line)
@@ -114,7 +129,6 @@ func readEtcd(p *attach.Part) attach.Reading {
 			r.found("disk-wait", finding.Possible, line, 0)
 			r.Means = "etcd measured its own fdatasync: writes, and with them heartbeats, waited for it."
 		}
-		r.Not = "Whether the device was slow, or the thread had no CPU while it waited, the log does not say."
 		r.next("iostat -x 1 30; whystall record --pid $(pidof etcd)", "says whether the disk or the CPU made the fdatasync long")
 	case c.brief():
 		r.Means = "Etcd's oldest versions log all that takes 10 ms: these were late by next to nothing, and nothing stalled."
@@ -154,6 +168,9 @@ var (
 	etcdSize = pattern.New(`\bsize:(\d+)|"(?:response_|request_)?size": ?"?(\d+)`)
 )
 
+// fewAnswered is an answer of so few keys that reading and sending them takes no time.
+const fewAnswered = 1
+
 // stallLeast is in seconds what newer versions of etcd take for late at all.
 const stallLeast = 0.1
 
@@ -184,6 +201,9 @@ func (c *complaints) answer(text string) {
 	keys, _ := number(m[1] + m[2])
 	if keys >= manyKeys {
 		c.many++
+	}
+	if keys <= fewAnswered {
+		c.small++
 	}
 	if keys <= c.keys {
 		return
@@ -225,7 +245,7 @@ func (c *complaints) line(text string) {
 	if m == nil || strings.Contains(text, "traceutil/") {
 		return
 	}
-	v, ok := seconds(cmp.Or(m[1], m[2], m[3], m[4]))
+	v, ok := seconds(cmp.Or(m[1:]...))
 	switch {
 	case !ok:
 	case strings.Contains(text, "fdatasync") || strings.Contains(text, "sync duration"):
@@ -247,11 +267,14 @@ func (c *complaints) figures(r *result) {
 		text string
 	}{{c.fsync, "fdatasync"}, {c.apply, "apply took too long"}, {c.reads, "read-only request took too long"}} {
 		if len(f.v) > 0 {
-			r.figure(fmt.Sprintf("%s: %s, median %s, at most %s", f.text, times(len(f.v)), dur(attach.Median(f.v)), dur(slices.Max(f.v))))
+			r.figure(f.text + ": " + often(f.v))
 			r.fact(FactStall, attach.Median(f.v)*1e3, f.text)
 		}
 	}
 	c.together(r)
+	if c.small > 0 && c.many == 0 {
+		r.figure(fmt.Sprintf("%d of %d had an answer of at most 1 key: no large answer made them slow", c.small, len(c.reads)+len(c.apply)))
+	}
 	if c.keys >= manyKeys {
 		line := "the largest answer of them: " + count(c.keys) + " keys"
 		if c.size > 0 {

@@ -32,7 +32,7 @@ var mongoSlow = &attach.Kind{
 
 var (
 	mongoJSON  = pattern.New(`"msg": ?"Slow query".*"durationMillis": ?(\d+)`)
-	mongoCut   = pattern.New(`^\{"t":\{"\$date":.*"msg":"Slow query".*"planSummary":`) // its end, with the duration, is missing
+	mongoCut   = pattern.New(`^\{"t":\{"\$date":.*"msg":"Slow query",.*"ns":"[^"]+"`) // its end, with the duration, is missing
 	mongoText  = pattern.New(`\b(?:COMMAND|WRITE|QUERY)\s+\[\S+\] .* (\d+)ms$`)
 	mongoOld   = pattern.New(`\[[\w-]+\] (?:command|query|insert|update|remove|getmore) \S+ .*\b(?:keyUpdates|reslen|numYields|nscanned):.* (\d+)ms$`) // before 3.2
 	mongoBare  = pattern.New(`^(?:command|query|find|update|remove|getmore|aggregate) [\w$-]+\.\S+ .*planSummary: .* (\d+)ms$`)
@@ -40,6 +40,7 @@ var (
 	mongoPlan  = pattern.New(`planSummary"?: ?"?(COLLSCAN|IXSCAN|IDHACK|COUNT\w*|EOF|[A-Z_]+)`)
 	mongoDocs  = pattern.New(`(?:docsExamined"?|nscanned): ?(\d+)`)
 	mongoRead  = pattern.New(`timeReadingMicros"?: ?(\d+)`)
+	mongoBytes = pattern.New(`"bytesRead":(\d+)`)
 	mongoLock  = pattern.New(`timeAcquiringMicros"?: ?\{([^}]*)\}`)
 	mongoFlow  = pattern.New(`flowControl"?: ?\{[^}]*timeAcquiringMicros"?: ?(\d+)`)
 	mongoWC    = pattern.New(`waitForWriteConcernDurationMillis"?: ?(\d+)`)
@@ -101,7 +102,7 @@ func microTimes(re *pattern.Regexp, text string) (s []float64) {
 func readMongo(p *attach.Part) attach.Reading {
 	r := &result{}
 	var took []float64
-	var reading, locks, flow, concern, total, docs float64
+	var reading, read, locks, flow, concern, total, docs float64
 	scans, every, cut, held := 0, 0, 0, 0.0
 	num := func(re *pattern.Regexp, text string) float64 {
 		if m := re.FindStringSubmatch(text); m != nil {
@@ -133,6 +134,7 @@ func readMongo(p *attach.Part) attach.Reading {
 		}
 		total += ms / 1e3
 		reading += num(mongoRead, l.Text) / 1e6
+		read += num(mongoBytes, l.Text)
 		flow += num(mongoFlow, l.Text) / 1e6
 		concern += num(mongoWC, l.Text) / 1e3
 		docs = max(docs, num(mongoDocs, l.Text))
@@ -145,15 +147,20 @@ func readMongo(p *attach.Part) attach.Reading {
 	}
 	r.Title = "MongoDB slow log, " + attach.Plural(len(took)+cut, "operation")
 	if len(took) == 0 {
-		r.figure(fmt.Sprintf("%d of %d scan the whole collection (COLLSCAN), up to %s documents", scans, cut, count(docs)))
+		if scans > 0 {
+			r.figure(fmt.Sprintf("%d of %d scan the whole collection (COLLSCAN), up to %s documents", scans, cut, count(docs)))
+		}
 		r.Means = "MongoDB calls it slow; the line was cut off before its duration."
 		r.Not = "How long it took, and what it waited for, stands at the end of the line."
 		r.next("db.COLLECTION.explain('executionStats')", "shows whether an index is missing")
 		return r.done(attach.CannotTell)
 	}
-	r.figure(fmt.Sprintf("duration: median %s, at most %s", dur(attach.Median(took)), dur(slices.Max(took))))
+	r.figure("duration: " + spread(took))
 	r.fact(FactStatement, attach.Median(took)*1e3, "")
 	r.Not = "Only operations above slowms are in it."
+	if cut > 0 {
+		r.Flaws = append(r.Flaws, attach.Plural(cut, "operation")+" cut off before its duration")
+	}
 	if held > 0 {
 		r.figure(fmt.Sprintf("one held its database's lock for %s", dur(held)))
 		r.Not += " locks(micros) is how long a lock was held, and not how long it was waited for."
@@ -178,7 +185,7 @@ func readMongo(p *attach.Part) attach.Reading {
 		line := fmt.Sprintf("%d of %d scan the whole collection (COLLSCAN), up to %s documents", scans, len(took), count(docs))
 		r.figure(line)
 		if reading >= 0.1*total {
-			r.figure(fmt.Sprintf("of it reading from the disk: %s of %s", dur(reading), dur(total)))
+			r.figure(fmt.Sprintf("of it reading into its cache: %s of %s", dur(reading), dur(total)) + readRate(read, reading))
 		}
 		r.outside("the plan: it reads the whole collection", line, 1)
 		if every == scans {
@@ -187,7 +194,7 @@ func readMongo(p *attach.Part) attach.Reading {
 			r.next("db.COLLECTION.explain('executionStats')", "shows which index is missing")
 		}
 	case reading >= 0.5*total:
-		line := fmt.Sprintf("reading from the disk %s of %s", dur(reading), dur(total))
+		line := fmt.Sprintf("reading into its cache %s of %s", dur(reading), dur(total)) + readRate(read, reading)
 		r.figure(line)
 		r.candidate("disk-wait", line)
 		r.next("iostat -x 1 10", "says whether the disk is slow, or the plan reads too much")
@@ -196,4 +203,12 @@ func readMongo(p *attach.Part) attach.Reading {
 		r.next("whystall record --pid $(pidof mongod)", "shows what its threads wait for")
 	}
 	return r.done(attach.CannotTell)
+}
+
+// readRate is how much was read, and how fast; "": it is not said.
+func readRate(bytes, s float64) string {
+	if bytes <= 0 || s <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %s at %s/s", bytesText(bytes), bytesText(bytes/s))
 }

@@ -78,8 +78,8 @@ type msWait struct {
 // msIdle are waits of sessions that have nothing to do.
 var msIdle = pattern.New(`SLEEP|_QUEUE$|TIMER|DISPATCHER|^BROKER_|^WAITFOR$|^XE_|DEADLOCK_SEARCH|DIRTY_PAGE_POLL|IDLE_WAIT|^CLR_|^QDS_|^SQLTRACE|^HADR_(?:WORK|TIMER|NOTIFICATION|CLUSAPI|LOGCAPTURE)|^FT_|^KSOURCE`)
 
-// msWaits gathers the waits of each session. A look goes on with the wait of the one before it where
-// both name the same and the time grew.
+// msWaits gathers the waits of each session. A look goes on with the wait of the one before it
+// where both name the same and the time grew.
 func msWaits(t *sqlTable) (out []*msWait) {
 	open := map[string]*msWait{}
 	for _, row := range t.rows {

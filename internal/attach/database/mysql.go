@@ -353,7 +353,7 @@ func readMySQLSlow(p *attach.Part) attach.Reading {
 		}
 	}
 	r.Title = "MySQL slow log, " + attach.Plural(len(took), "statement")
-	r.figure(fmt.Sprintf("Query_time: median %s, at most %s", dur(attach.Median(took)), dur(worst)))
+	r.figure("Query_time: " + spread(took))
 	r.figure(fmt.Sprintf("the slowest: %s rows examined, %s sent", count(examined), count(sent)))
 	r.fact(FactStatement, attach.Median(took)*1e3, "")
 	sum := func(v []float64) (s float64) {

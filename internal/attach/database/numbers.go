@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/whystall/whystall/internal/attach"
 )
 
 // seconds reads a duration as Go prints it ("1.25s", "352.2µs", "1m2s"), as people write it ("200
@@ -128,4 +131,20 @@ func withoutBlanks(text string) string {
 		return text
 	}
 	return b.String()
+}
+
+// often says how often something took how long, in seconds.
+func often(v []float64) string {
+	if len(v) == 1 {
+		return "once, " + dur(v[0])
+	}
+	return fmt.Sprintf("%s, %s", times(len(v)), spread(v))
+}
+
+// spread is the median of times and the longest of them, or the only one.
+func spread(v []float64) string {
+	if len(v) == 1 {
+		return dur(v[0])
+	}
+	return fmt.Sprintf("median %s, at most %s", dur(attach.Median(v)), dur(slices.Max(v)))
 }

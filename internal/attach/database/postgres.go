@@ -109,7 +109,7 @@ func readPGLog(p *attach.Part) attach.Reading {
 		r.figure("checkpoints too frequent: " + times(e.often))
 	}
 	if len(e.durations) > 0 {
-		r.figure(fmt.Sprintf("%s above the log's threshold: median %s, at most %s", attach.Plural(len(e.durations), "statement"), dur(attach.Median(e.durations)), dur(slices.Max(e.durations))))
+		r.figure(attach.Plural(len(e.durations), "statement") + " above the log's threshold: " + spread(e.durations))
 		r.fact(FactStatement, attach.Median(e.durations)*1e3, "")
 	}
 	if len(e.spilled) > 0 {

@@ -71,8 +71,8 @@ func pgTimeOf(text string) (at time.Time) {
 	return at
 }
 
-// forced reports whether the size of the log of changes started most checkpoints, of which there are
-// several: it fills too fast for the time between two of them.
+// forced reports whether the size of the log of changes started most checkpoints, of which there
+// are several: it fills too fast for the time between two of them.
 func (c *pgCheckpoints) forced() bool { return c.full >= 2 && 2*c.full > c.starts }
 
 // tell says how long the fsyncs took, and what started the checkpoints.

@@ -3,7 +3,6 @@ package database
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -141,7 +140,7 @@ func (e *pgEvents) locks(r *result) {
 			what, n = on, k
 		}
 	}
-	line := fmt.Sprintf("%s waited for a lock, on %s most: median %s, at most %s", processes(len(took)), what, dur(attach.Median(took)), dur(slices.Max(took)))
+	line := fmt.Sprintf("%s waited for a lock, on %s most: %s", processes(len(took)), what, spread(took))
 	going := max(0, len(e.waits)-len(e.got))
 	ended := min(going, e.gaveUp) // by lock_timeout: they never got it
 	if ended > 0 {

@@ -38,10 +38,7 @@ func (s *saidLate) worst(rule int) float64 { return slices.Max(append(s.took[rul
 
 // line sums up a rule.
 func (s *saidLate) line(what string, rule int) string {
-	out := fmt.Sprintf("%s: %s, median %s, at most %s", what, times(len(s.took[rule])), dur(attach.Median(s.took[rule])), dur(s.worst(rule)))
-	if len(s.took[rule]) == 1 {
-		out = fmt.Sprintf("%s: once, %s", what, dur(s.worst(rule)))
-	}
+	out := what + ": " + often(s.took[rule])
 	switch of := attach.Largest(s.of[rule]); {
 	case len(of) == 1:
 		out += ", " + of[0]

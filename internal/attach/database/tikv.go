@@ -211,7 +211,7 @@ func readTiKV(p *attach.Part) attach.Reading {
 		r.outside(backoffWhere("lock"), line, 0)
 	}
 	if len(steps) > 0 {
-		line := fmt.Sprintf("steps that took long: %s, median %s, at most %s", times(len(steps)), dur(attach.Median(steps)), dur(slices.Max(steps)))
+		line := "steps that took long: " + often(steps)
 		r.figure(line)
 		r.candidate("disk-wait", line)
 		r.candidate("cpu-contention", line)

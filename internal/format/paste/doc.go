@@ -13,6 +13,7 @@
 //	numbers.go  line numbers
 //	prompt.go   prompts and their commands
 //	logger.go   prefixes of loggers
+//	procfile.go  of them: those of foreman and its like
 //	inbars.go   of them: those between bars
 //	paths.go    names of files before lines
 //	records.go  records of JSON that were broken at a width

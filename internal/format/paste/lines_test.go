@@ -79,6 +79,8 @@ func TestLines(t *testing.T) {
 		{"docker's json", `{"log":"gc 1\n","stream":"stderr","time":"2026-11-22T22:28:49Z"}`, []string{"gc 1"}},
 		{"a record of the program", `{"level":"warn","msg":"slow","took":"1s"}`, []string{`{"level":"warn","msg":"slow","took":"1s"}`}},
 		{"grep of several", "/proc/1/status:Name:\ta\n/proc/2/status:Name:\tb\n", []string{"Name:\ta", "Name:\tb"}},
+		{"foreman", "0:53:12 web | a\n10:53:12 db  | b c\n10:53:13 web | d\n", []string{"a", "b c", "d"}},
+		{"a time of two lines is no foreman's", "10:53:12 web | a\n10:53:13 db  | b\n", []string{"10:53:12 web | a", "10:53:13 db  | b"}},
 		{"a table is no compose", "id  | state\n12  | idle\nx   | y\n", []string{"id  | state", "12  | idle", "x   | y"}},
 	} {
 		if got := texts(Lines([]byte(c.in))); !slices.Equal(got, c.want) {

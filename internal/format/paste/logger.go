@@ -13,6 +13,7 @@ import (
 // as klog and docker compose.
 func loggers(lines []Line) {
 	composed(lines)
+	procfiles(lines)
 	tagged(lines)
 	for i := range lines {
 		l := &lines[i]
