@@ -17,14 +17,18 @@ const (
 )
 
 var buddyinfo = &attach.Kind{
-	Name: "buddyinfo", Hints: []string{"zone", ":"},
+	Name: "buddyinfo", Hints: []string{"zone", ":", "Node "},
 	Claim: starting("N", 300, repeated(func(lines []paste.Line) int {
-		if _, ok := parseZone(lines[0].Text); !ok {
+		first := lines[0].Text
+		if dumpHeader(first) && len(lines) > 1 {
+			first = lines[1].Text
+		}
+		if _, ok := parseZone(first); !ok {
 			return 0
 		}
 		return run(lines, func(text string) bool {
 			_, ok := parseZone(text)
-			return ok || cutZone(text) != ""
+			return ok || cutZone(text) != "" || dumpHeader(text)
 		})
 	})),
 	Read: readBuddy,
@@ -63,9 +67,26 @@ func (z zone) largest() int {
 	return -1
 }
 
+// dumpHeader is the line of names that tools which read a dump of the kernel put above its zones.
+func dumpHeader(line string) bool {
+	return strings.HasPrefix(strings.Join(strings.Fields(line), " "), "Node ID Zone Order 0 1 2 ")
+}
+
+// zoneFields are the words of a zone's row as the kernel prints them. Tools that read a dump leave
+// the word zone out.
+func zoneFields(line string) []string {
+	f := strings.Fields(line)
+	if len(f) > 2 && len(f) < 4+20 && f[0] == "Node" && isDigits(f[1]) && zoneNames(f[2]) {
+		f = slices.Insert(f, 2, "zone")
+	}
+	return f
+}
+
+var zoneNames = oneOf("DMA DMA32 Normal HighMem Movable Device")
+
 // parseZone reads "Node 0, zone   Normal  0 22 8 10 ...", with a number for each order.
 func parseZone(line string) (z zone, ok bool) {
-	f := strings.Fields(line)
+	f := zoneFields(line)
 	if len(f) < 4+ordersMin || len(f) > 4+20 || f[0] != "Node" || f[2] != "zone" {
 		return z, false
 	}
@@ -82,7 +103,7 @@ func parseZone(line string) (z zone, ok bool) {
 
 // cutZone is the zone of a line whose larger blocks are cut off; "": it is none.
 func cutZone(line string) string {
-	f := strings.Fields(line)
+	f := zoneFields(line)
 	if len(f) < 4 || len(f) >= 4+ordersMin || f[0] != "Node" || f[2] != "zone" || !isDigits(strings.TrimSuffix(f[1], ",")) {
 		return ""
 	}
@@ -94,6 +115,14 @@ func cutZone(line string) string {
 	return zone{node: strings.TrimSuffix(f[1], ","), name: f[3]}.String()
 }
 
+// zoneOf is the zone of a line, whole or cut off; "": it is of none.
+func zoneOf(line string) string {
+	if z, ok := parseZone(line); ok {
+		return z.String()
+	}
+	return cutZone(line)
+}
+
 func isDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
 func readBuddy(p *attach.Part) attach.Reading {
@@ -101,12 +130,11 @@ func readBuddy(p *attach.Part) attach.Reading {
 	all := samples(p, func(sofar []string, line string) bool {
 		if len(sofar) == 1 {
 			clear(seen)
-			z, _ := parseZone(sofar[0])
-			seen[z.String()] = true
+			seen[zoneOf(sofar[0])] = true
 		}
-		z, _ := parseZone(line)
-		again := seen[z.String()]
-		seen[z.String()] = true
+		name := zoneOf(line)
+		again := name != "" && seen[name]
+		seen[name] = true
 		return again
 	})
 	var zones []zone

@@ -117,6 +117,9 @@ var lscpu = &attach.Kind{
 				v[name] = strings.TrimSpace(value)
 			}
 		}
+		if v["Socket(s)"] != "" && v["Core(s) per socket"] != "" && v["Thread(s) per core"] != "" {
+			r.Figures = append(r.Figures, fmt.Sprintf("sockets x cores x threads: %s x %s x %s", printed(v["Socket(s)"]), printed(v["Core(s) per socket"]), printed(v["Thread(s) per core"])))
+		}
 		for _, n := range []string{"CPU(s)", "NUMA node(s)", "Thread(s) per core", "Socket(s)", "Model name", "Hypervisor vendor"} {
 			if v[n] != "" {
 				r.Figures = append(r.Figures, n+": "+printed(v[n]))

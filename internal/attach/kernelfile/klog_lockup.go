@@ -48,13 +48,17 @@ type rcuReport struct {
 	thread      string // of RCU itself, that had no CPU
 	without     float64
 	idle        []string // CPUs that did nothing
+	inTask      string   // on which task a CPU that was waited for was traced
 	up          float64  // s that the machine had run, or a time of day
 }
 
 var (
-	rcuOnCPU   = pattern.New(`stall on CPU (\d+)`)
-	rcuSet     = pattern.New(`(?:CPUs/tasks:|on CPU) ?\{ ?([^}]*)\}`)
-	rcuRow     = pattern.New(`^(?:rcu:\s+)?(\d{1,4})-[^ ]{1,6}: \(`)
+	rcuOnCPU = pattern.New(`stall on CPU (\d+)`)
+	rcuSet   = pattern.New(`(?:CPUs/tasks:|on CPU) ?\{ ?([^}]*)\}`)
+	rcuRow   = pattern.New(`^(?:rcu:\s+)?(\d{1,4})-[^ ]{1,6}: \(`)
+	// rcuResting is a row of a CPU that is in no task and no interrupt, by the counts of nesting.
+	rcuResting = pattern.New(`^(?:rcu:\s+)?(\d{1,4})-[^ ]{1,6}: \(.{1,40}\) idle=[0-9a-f]{1,4}/0/0x0 `)
+	rcuTrace   = pattern.New(`^CPU: (\d{1,4}) PID: (\d{1,9}) (?:UID: \d+ )?Comm: (.{1,20}?) (?:Kdump: \w+ )?(?:Tainted|Not tainted)`)
 	rcuTasks   = pattern.New(`^(?:rcu:\s+)?Tasks blocked on level-\d+ rcu_node .*?:((?: P\d+\S*)+)`)
 	rcuJiffies = pattern.New(`\bt=(\d{1,12}) jiffies|\} (\d{1,12}) jiffies s:`)
 	rcuIdle    = pattern.New(`backtrace for cpu (\d+) skipped: idling at`)
@@ -77,8 +81,13 @@ func (r *rcuReport) read(text string) {
 	if m := rcuRow.FindStringSubmatch(text); m != nil {
 		r.add(m[1])
 	}
-	if m := rcuIdle.FindStringSubmatch(text); m != nil && len(r.idle) < 1024 && !slices.Contains(r.idle, m[1]) {
-		r.idle = append(r.idle, m[1])
+	for _, p := range []*pattern.Regexp{rcuIdle, rcuResting} {
+		if m := p.FindStringSubmatch(text); m != nil && len(r.idle) < 1024 && !slices.Contains(r.idle, m[1]) {
+			r.idle = append(r.idle, m[1])
+		}
+	}
+	if m := rcuTrace.FindStringSubmatch(text); m != nil && r.inTask == "" && slices.Contains(r.cpus, m[1]) {
+		r.inTask = fmt.Sprintf("the trace of CPU %s was taken in task %s (pid %s)", m[1], printed(m[3]), m[2])
 	}
 	if m := rcuTasks.FindStringSubmatch(text); m != nil {
 		for _, w := range strings.Fields(m[1]) {
@@ -112,16 +121,24 @@ func (r *rcuReport) idled() bool {
 	return len(r.cpus) > 0 && len(r.tasks) == 0 && !slices.ContainsFunc(r.cpus, func(c string) bool { return !slices.Contains(r.idle, c) })
 }
 
-// ticks writes ticks of the kernel, at the two rates that distributions choose. It is none that
-// would take longer than the machine has run.
+// ticks writes ticks of the kernel, at the rates that distributions and makers of boards choose. It
+// is none that would take longer than the machine has run.
 func (r *rcuReport) ticks(n float64) string {
-	switch {
-	case r.up > 0 && n/1000 > r.up:
-		return number(n) + " jiffies"
-	case r.up > 0 && n/250 > r.up:
-		return fmt.Sprintf("%s jiffies (%s at 1000 a second)", number(n), dur(n*1e6))
+	var rates []string
+	for _, hz := range []float64{100, 250, 1000} {
+		if r.up > 0 && n/hz > r.up {
+			continue
+		}
+		a := ""
+		if len(rates) == 0 {
+			a = " a second"
+		}
+		rates = append(rates, fmt.Sprintf("%s at %s%s", dur(n/hz*1e9), number(hz), a))
 	}
-	return fmt.Sprintf("%s jiffies (%s at 250 a second, %s at 1000)", number(n), dur(n*4e6), dur(n*1e6))
+	if len(rates) == 0 {
+		return number(n) + " jiffies"
+	}
+	return fmt.Sprintf("%s jiffies (%s)", number(n), strings.Join(rates, ", "))
 }
 
 func (r *rcuReport) figures(stalls int) (out []string) {
@@ -140,6 +157,9 @@ func (r *rcuReport) figures(stalls int) (out []string) {
 		text += ", the longest for " + r.ticks(r.jiffies)
 	}
 	out = append(out, text)
+	if r.inTask != "" {
+		out = append(out, r.inTask)
+	}
 	if r.without > 0 {
 		out = append(out, fmt.Sprintf("the thread %s of the kernel had no CPU for %s", printed(r.thread), r.ticks(r.without)))
 	}
@@ -155,14 +175,23 @@ func listed(words []string, most int) string {
 	return printed(text)
 }
 
+// jumpLeast is how late a first message of the watchdog is, in s, that a machine which ran would
+// have had long before.
+const jumpLeast = 300
+
 func (r *report) readLockups(out *attach.Reading) {
 	soft, hard, rcu := r.first[softLockup], r.counts[hardLockup], r.counts[rcuStall]
 	if soft == nil && hard+rcu+r.counts[rcuStarved] == 0 {
 		return
 	}
 	var figures []string
+	jumped := soft != nil && r.counts[softLockup] == 1 && hard == 0 && float(soft[2]) >= jumpLeast && len(r.rcu.idle) > 0
 	if soft != nil {
-		figures = append(figures, fmt.Sprintf("CPU %s stuck in the kernel for %s s, in task %s (pid %s)", soft[1], soft[2], printed(soft[3]), soft[4]))
+		stuck := "stuck"
+		if jumped {
+			stuck = "reported as stuck"
+		}
+		figures = append(figures, fmt.Sprintf("CPU %s %s in the kernel for %s s, in task %s (pid %s)", soft[1], stuck, soft[2], printed(soft[3]), soft[4]))
 		if n := r.counts[softLockup]; n > 1 {
 			figures[0] += fmt.Sprintf(", the first of %d messages", n)
 		}
@@ -184,6 +213,10 @@ func (r *report) readLockups(out *attach.Reading) {
 	idle := soft == nil && hard == 0 && r.rcu.idled()
 	if idle {
 		means = "No code held the CPU: it was idle, and RCU was told so too late. A timer or a wake-up was late or lost, or, in a virtual machine, the hypervisor did not run the CPU."
+	}
+	if jumped {
+		idle, causes = true, nil
+		means = fmt.Sprintf("Most likely no code held a CPU for that long: a watchdog speaks after some 20 s, this one first after %s s, and CPUs that RCU waited for were idle. A machine that was paused or suspended looks like that when it goes on.", soft[2])
 	}
 	if r.work != "" {
 		figures = append(figures, "it was a worker of the kernel, for "+printed(r.work))

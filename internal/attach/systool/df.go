@@ -76,5 +76,8 @@ func readDf(p *attach.Part) attach.Reading {
 		v.means("%s is full: writes there fail, which is an error and not a wait", where)
 	}
 	v.means("no file system is full: it says nothing of slowness")
+	if !slices.ContainsFunc(p.Lines, func(l paste.Line) bool { return strings.Contains(l.Text, "IUse%") }) {
+		v.not("how full they were before, nor whether inodes are left: df -i says that")
+	}
 	return v.done()
 }

@@ -15,9 +15,11 @@
 //	sysstat.go   what the tools of sysstat share: banner, times, names, rows
 //	pidstat.go   pidstat: its tables, and the use of CPUs
 //	pidstatmore.go   waits for a CPU, faults, disks and switches
+//	pidstatsums.go   shares that are less than the sum of their parts
 //	pidstatnames.go  rows of it that lost their names to a filter
 //	mpstat.go    mpstat
 //	sar.go       sar
+//	sarnet.go    its tables of network interfaces
 //	iostat.go    iostat: its reports
 //	iostatjudge.go   what they say
 //	iostatlate.go  disks of which little is asked, and which take long for it

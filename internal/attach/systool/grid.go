@@ -34,6 +34,8 @@ var grids = []grid{
 	pmstat,
 	{name: "lsblk", heads: []string{"NAME MAJ:MIN RM SIZE RO TYPE MOUNTPOINT"}, read: readNames("disks and what is on them"),
 		row: func(f []string) bool { return len(f) >= 6 && strings.Contains(f[1], ":") }},
+	{name: "docker images", heads: []string{"REPOSITORY TAG IMAGE ID CREATED"}, read: readNames("images of containers"),
+		row: func(f []string) bool { return len(f) >= 6 && containerID.MatchString(f[2]) }},
 	{name: "docker ps", heads: []string{"CONTAINER ID IMAGE COMMAND CREATED STATUS PORTS NAMES"}, read: readDockerPs,
 		row: func(f []string) bool { return len(f) >= 6 && containerID.MatchString(f[0]) }},
 	{name: "kubectl get pods", heads: []string{"NAME READY STATUS RESTARTS AGE", "NAMESPACE NAME READY STATUS RESTARTS AGE"}, read: readPods, row: podRow},
@@ -186,9 +188,11 @@ func slabs(v *verdict, name []string, bytesOf []float64) {
 		total += bytesOf[i]
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(bytesOf[b], bytesOf[a]) })
-	v.figure("%s in the caches listed", bytes(total))
+	if len(v.Figures) == 0 { // otherwise the sum of all is there, which counts what is in use
+		v.figure("%s in the caches listed", bytes(total))
+	}
 	for _, i := range order[:min(2, len(order))] {
-		v.figure("%s: %s", name[i], bytes(bytesOf[i]))
+		v.figure("%s: %s (%s %% of those listed)", name[i], bytes(bytesOf[i]), plain(100*bytesOf[i]/max(1, total)))
 	}
 	v.unsure = false
 	back := 0.0

@@ -35,8 +35,8 @@ func sinceBoot(all []report) bool {
 	return first >= 3 && rest == 0 && of >= 3
 }
 
-// longAverage reports whether a lone report is of more than ten seconds, so that it is the first one
-// of a run, or as good as that: one request in ten seconds is 0.1 a second, and it has less.
+// longAverage reports whether a lone report is of more than ten seconds, so that it is the first
+// one of a run, or as good as that: one request in ten seconds is 0.1 a second, and it has less.
 func longAverage(all []report) bool {
 	if len(all) != 1 {
 		return false

@@ -56,6 +56,8 @@ type pidstatRun struct {
 	host     string
 	cut      bool // the last sample is: its rows are left out
 	columns  map[string]bool
+	divided  []float64          // of rows whose %CPU is less than its parts, by how much it was divided
+	capped   bool               // %CPU of a process is 100 % at most, whatever its parts are
 	sums     map[string]*demand // by time
 }
 
@@ -121,9 +123,14 @@ func (run *pidstatRun) add(t *table, r row, index map[string]*task) {
 		one.minfltMost = max(one.minfltMost, t.num(r, "minflt/s"))
 	}
 	one.unread = one.unread || t.num(r, "kB_rd/s") < 0 || t.num(r, "kB_wr/s") < 0
+	own := run.ownUse(t, r)
 	for _, n := range pidstatFigures {
 		if t.has(n) {
-			one.lists[n] = append(one.lists[n], t.num(r, n))
+			f := t.num(r, n)
+			if n == "%CPU" {
+				f = own
+			}
+			one.lists[n] = append(one.lists[n], f)
 		}
 	}
 	if cpu, ok := whole(t.cell(r, "CPU")); ok {
@@ -228,6 +235,9 @@ func readPidstat(p *attach.Part) attach.Reading {
 		v.means("it counts switches: how long a task waited before each, for a CPU or for anything else, is not in it")
 		v.next("pidstat -u -w -t 1 10", "%wait: how long tasks wait for a CPU")
 	}
+	if !run.columns["%wait"] && !run.columns["iodelay"] && run.columns["%CPU"] {
+		v.means("it says who uses the CPUs; this version has no column of waits")
+	}
 	v.means("nothing here holds a task up for more than a few percent of its time")
 	v.not("it does not show waits for locks or for other servers")
 	return v.done()
@@ -296,7 +306,7 @@ func (run *pidstatRun) sum(t *table, r row, thread bool) {
 		d = &demand{}
 		run.sums[r.time] = d
 	}
-	ran := max(0, t.num(r, "%CPU"))
+	ran := max(0, run.ownUse(t, r))
 	want := ran + max(0, t.num(r, "%wait"))
 	if thread {
 		d.threadsRan, d.threadsWant = d.threadsRan+ran, d.threadsWant+want
@@ -344,9 +354,15 @@ const (
 func (run *pidstatRun) cpu(v *verdict) {
 	users := run.top(func(t *task) float64 { return t.use })
 	users = slices.DeleteFunc(users, func(t *task) bool { return run.threads && t.tid == 0 })
+	run.crowds(v)
+	run.ownSums(v)
 	for i, one := range users {
 		if i < 1 {
-			v.figure("%s: %s %% CPU (%s user, %s system)", one, plain(one.use), plain(one.usr), plain(one.sys))
+			least := ""
+			if run.capped && one.tid == 0 && one.usr >= 100 {
+				least = "at least "
+			}
+			v.figure("%s: %s%s %% CPU (%s user, %s system)", one, least, plain(one.use), plain(one.usr), plain(one.sys))
 		}
 		if i < 8 {
 			v.factOf(ProcessCPU, one.use/100, one.String())

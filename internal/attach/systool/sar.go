@@ -2,8 +2,6 @@ package systool
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/finding"
@@ -323,50 +321,6 @@ func (s *sysstatTables) sarDisks(v *verdict) {
 		}
 		d.judge(v, c, len(all))
 	}
-}
-
-func (s *sysstatTables) sarNetwork(v *verdict) {
-	if t := s.with("IFACE", "rxdrop/s"); t != nil {
-		byName := t.group()
-		for _, name := range slices.Sorted(maps.Keys(byName)) {
-			one := byName[name]
-			drops := one.median("rxdrop/s") + one.median("txdrop/s") + one.median("rxfifo/s")
-			if drops >= 1 {
-				v.outside("the network: "+name+" drops packets", 0, fmt.Sprintf("%s drops %s packets/s", name, plain(drops)))
-			}
-		}
-		if !v.has() {
-			v.figure("no interface drops packets (medians)")
-		}
-	}
-	if t := s.with("IFACE", "rxpck/s"); t != nil {
-		busiest, most := "", -1.0
-		for name, one := range t.group() {
-			if f := one.median("rxkB/s") + one.median("txkB/s") + one.median("rxbyt/s")/1024 + one.median("txbyt/s")/1024; f > most || f == most && name < busiest {
-				busiest, most = name, f
-			}
-		}
-		one := t.group()[busiest]
-		if one == nil {
-			return
-		}
-		v.figure("%s: %s/s in and out, %s packets/s in, %s out%s", busiest, kB(most), plain(one.median("rxpck/s")), plain(one.median("txpck/s")), small(one))
-	}
-	if t := s.with("retrans/s", "isegerr/s"); t != nil {
-		v.figure("%s TCP segments/s sent again", plain(t.median("retrans/s")))
-		if t.median("retrans/s") >= 10 {
-			v.outside("the network: segments are lost", 0, v.Figures[len(v.Figures)-1])
-		}
-	}
-}
-
-// small says that most packets have no content: it is requests for connections, or answers to them.
-func small(t *table) string {
-	packets, kb := t.median("rxpck/s"), t.median("rxkB/s")+t.median("rxbyt/s")/1024
-	if size := kb * 1024 / max(packets, 1); packets >= 5000 && size < 80 {
-		return fmt.Sprintf("; %s bytes each in: packets without content", plain(size))
-	}
-	return ""
 }
 
 // group splits a table by its first column.

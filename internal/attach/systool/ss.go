@@ -2,6 +2,7 @@ package systool
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -138,7 +139,9 @@ type sockets struct {
 	at             string
 	limited        int // connections that the receiver's window, or the send buffer, limits
 	sums           string
-	waiting        string // connections that wait at a listener whose limit is not printed
+	waiting        string   // connections that wait at a listener whose limit is not printed
+	left           []string // connections whose peer has closed, with bytes that nobody reads: whose
+	leftMost       int      // bytes, the most of one of them
 }
 
 var (
@@ -160,6 +163,9 @@ func parseSS(p *attach.Part, v *verdict) (s sockets) {
 			s.states[state]++
 			s.rtt, s.least, s.at = 0, 0, local
 			s.row(state, recv, send, local, v)
+			if recv > 0 && (state == "CLOSE-WAIT" || state == "CLOSE_WAIT") && len(s.left) < maxTasks {
+				s.left, s.leftMost = append(s.left, ssOwner(text)), max(s.leftMost, recv)
+			}
 		}
 		if m := ssRTT.FindStringSubmatch(text); m != nil {
 			if f, ok := number(m[1]); ok {
@@ -224,7 +230,7 @@ func (s *sockets) row(state string, recv, send int, local string, v *verdict) {
 
 func readSS(p *attach.Part) attach.Reading {
 	v := &verdict{}
-	v.Title, v.Glance = "ss, a list of sockets", true
+	v.Title, v.Glance = "a list of sockets (ss, netstat)", true
 	s := parseSS(p, v)
 	if s.sums != "" {
 		v.Title = "ss -s, sums of sockets"
@@ -251,6 +257,7 @@ func readSS(p *attach.Part) attach.Reading {
 		v.means("%d connections in CLOSE-WAIT: the peer hung up, and the program has not closed them", n)
 	}
 	s.judge(v)
+	s.leftUnread(v)
 	v.not("it is a glance: queues fill and empty within milliseconds")
 	switch {
 	case s.total == 0:
@@ -260,6 +267,38 @@ func readSS(p *attach.Part) attach.Reading {
 	}
 	v.means("no connection has much waiting in its queues at that moment")
 	return v.done()
+}
+
+// ssOwners is how netstat -p and ss -p write whose a socket is.
+var ssOwners = pattern.New(`\b(\d{1,9})/(\S{1,64})\s*$|users:\(\("([^"]{1,64})",pid=(\d{1,9})`)
+
+// ssOwner is the program of a socket; "": its row does not say.
+func ssOwner(text string) string {
+	m := ssOwners.FindStringSubmatch(text)
+	switch {
+	case m == nil:
+		return ""
+	case m[1] != "":
+		return fmt.Sprintf("%s (pid %s)", path.Base(m[2]), m[1])
+	}
+	return fmt.Sprintf("%s (pid %s)", m[3], m[4])
+}
+
+// leftUnread: the peer has closed and sent something before, and the program neither reads nor
+// closes.
+func (s *sockets) leftUnread(v *verdict) {
+	if len(s.left) == 0 {
+		return
+	}
+	who, same := "", !slices.ContainsFunc(s.left, func(o string) bool { return o != s.left[0] })
+	if same && s.left[0] != "" {
+		who = " of " + s.left[0]
+	}
+	v.unsure = true
+	text := fmt.Sprintf("%s%s in CLOSE_WAIT with up to %d bytes unread", attach.Plural(len(s.left), "connection"), who, s.leftMost)
+	v.Figures = slices.Insert(v.Figures, min(1, len(v.Figures)), text)
+	v.means("%s: the peer has closed, and the program neither reads nor closes; if they stay, it leaks descriptors or is stuck", text)
+	v.next("ss -tnp state close-wait; sleep 10; ss -tnp state close-wait", "whether the same connections stay, and whose they are")
 }
 
 func (s *sockets) judge(v *verdict) {

@@ -180,8 +180,8 @@ func (s *screen) longest() string {
 	return fmt.Sprintf("; most CPU time since its start has %s %s, %s s", strings.ToLower(t.names[0]), most.cells[0], plain(time(most)))
 }
 
-// clockSeconds reads a CPU time as top writes it: minutes and seconds, 1:02.03; or, when it is long,
-// hours, minutes and seconds, 13h10:22. 0: it is none.
+// clockSeconds reads a CPU time as top writes it: minutes and seconds, 1:02.03; or, when it is
+// long, hours, minutes and seconds, 13h10:22. 0: it is none.
 func clockSeconds(s string) float64 {
 	hours, rest, long := strings.Cut(s, "h")
 	if !long {

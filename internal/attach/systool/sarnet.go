@@ -1,0 +1,98 @@
+package systool
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+)
+
+func (s *sysstatTables) sarNetwork(v *verdict) {
+	if t := s.with("IFACE", "rxdrop/s"); t != nil {
+		byName := t.group()
+		for _, name := range slices.Sorted(maps.Keys(byName)) {
+			one := byName[name]
+			drops := one.median("rxdrop/s") + one.median("txdrop/s") + one.median("rxfifo/s")
+			if drops >= 1 {
+				v.outside("the network: "+name+" drops packets", 0, fmt.Sprintf("%s drops %s packets/s", name, plain(drops)))
+			}
+		}
+		if !v.has() {
+			v.figure("no interface drops packets (medians)")
+		}
+	}
+	if t := s.with("IFACE", "rxpck/s"); t != nil {
+		busiest, most := "", -1.0
+		for name, one := range t.group() {
+			if f := one.median("rxkB/s") + one.median("txkB/s") + one.median("rxbyt/s")/1024 + one.median("txbyt/s")/1024; f > most || f == most && name < busiest {
+				busiest, most = name, f
+			}
+		}
+		one := t.group()[busiest]
+		if one == nil {
+			return
+		}
+		v.figure("%s: %s/s in and out, %s packets/s in, %s out%s", busiest, kB(most), plain(one.median("rxpck/s")), plain(one.median("txpck/s")), small(one))
+		t.links(v)
+	}
+	if t := s.with("retrans/s", "isegerr/s"); t != nil {
+		v.figure("%s TCP segments/s sent again", plain(t.median("retrans/s")))
+		if t.median("retrans/s") >= 10 {
+			v.outside("the network: segments are lost", 0, v.Figures[len(v.Figures)-1])
+		}
+	}
+}
+
+// small says that most packets have no content: it is requests for connections, or answers to them.
+func small(t *table) string {
+	packets, kb := t.median("rxpck/s"), t.median("rxkB/s")+t.median("rxbyt/s")/1024
+	if size := kb * 1024 / max(packets, 1); packets >= 5000 && size < 80 {
+		return fmt.Sprintf("; %s bytes each in: packets without content", plain(size))
+	}
+	return ""
+}
+
+// linkSpeeds are those of network interfaces, in Mbit/s.
+var linkSpeeds = []float64{10, 100, 1000, 2500, 5000, 10000, 20000, 25000, 40000, 50000, 100000, 200000, 400000}
+
+// linkFull is the share of a link's speed, in percent, from which packets queue for it.
+const linkFull = 90
+
+// links judges how full interfaces are. The column %ifutil is the larger direction's share of the
+// speed, or that of both where they take turns. sysstat before 11.3 counted the speed in bits in 32
+// of them, so 10 Gbit/s and more gave a wrong share.
+func (t *table) links(v *verdict) {
+	if !t.has("%ifutil") {
+		return
+	}
+	byName := t.group()
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		one := byName[name]
+		share, rx, tx := one.median("%ifutil"), one.median("rxkB/s"), one.median("txkB/s")
+		bits := 8 * 1024 * max(rx, tx)
+		if share < 1 || bits == 0 {
+			continue
+		}
+		speed := bits * 100 / share
+		at := slices.IndexFunc(linkSpeeds, func(mbit float64) bool {
+			whole := mbit * 1e6
+			return whole > 1<<32 && math.Abs(speed-math.Mod(whole, 1<<32)) < 0.01*speed
+		})
+		switch {
+		case at >= 0:
+			whole := linkSpeeds[at] * 1e6
+			v.figure("%s: %%ifutil %s is wrong, since the speed of %s Gbit/s did not fit in 32 bits: its larger direction is %s Gbit/s, %s %% of it",
+				name, plain(share), plain(whole/1e9), plain(bits/1e9), plain(100*bits/whole))
+		case share > 100.5:
+			v.figure("%s: %%ifutil %s is wrong, since there is no more than 100 %%; its larger direction is %s Gbit/s", name, plain(share), plain(bits/1e9))
+		case share >= linkFull && known(speed):
+			v.outside("the network: the link of "+name+" is full", share/100, fmt.Sprintf("%s: %s %% of its speed is used (%%ifutil)", name, plain(share)))
+			v.means("the link of %s is used to %s %%: packets queue for it", name, plain(share))
+		}
+	}
+}
+
+// known reports whether it is the speed of an interface, in bit/s, as near as rounding lets it be.
+func known(speed float64) bool {
+	return slices.ContainsFunc(linkSpeeds, func(mbit float64) bool { return math.Abs(speed-mbit*1e6) < 0.03*speed })
+}
