@@ -40,6 +40,7 @@ type finder struct {
 	// Scratch, to ask the timeline without a new slice each time.
 	wakings []sched.Waking
 	making  []sched.Stretch
+	between []sched.Stretch
 }
 
 // joined is the end of a thread as the thread that waited for it saw it.

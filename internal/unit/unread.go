@@ -59,7 +59,7 @@ func (f *finder) unread() {
 			return true
 		}
 		u := &l[i]
-		if u.LeftOut != request.Kept || u.Taken > e.End || u.Taken <= e.Begin || !t.Groups[u.Group].Listed || f.idleAt(e.TID, e.Begin) {
+		if u.LeftOut != request.Kept || u.Taken > e.End || u.Taken <= e.Begin || !t.Groups[u.Group].Listed || f.waitedWithin(e.TID, e.Begin, u.Taken) {
 			return true
 		}
 		if at, seen := first[u]; !seen || e.End < at {
@@ -69,18 +69,24 @@ func (f *finder) unread() {
 	}, kernel.SocketReady)
 }
 
-// idleAt reports whether a thread waited for work at a time, or is none that does so at sockets:
-// then data keeps nobody waiting before the thread is woken for it. Of several that share the work
-// one may sleep, as another waits for sockets.
-func (f *finder) idleAt(tid uint32, at int64) bool {
-	l := f.set.life(tid, at)
+// waitedWithin reports whether a thread waited for work at some time of [lo,hi), or is none that
+// does so at sockets. Such a wait ends at once where data lies in one of them: then the read that
+// took it was not recorded. Of several threads that share the work one may sleep, as another waits
+// for sockets.
+func (f *finder) waitedWithin(tid uint32, lo, hi int64) bool {
+	l := f.set.life(tid, lo)
 	if l == nil || l.role < 0 || f.set.roles[l.role].tier != tierNet || !l.aroundSockets() {
 		return true
 	}
-	s := f.timeline.At(tid, at)
-	if s.Doing != sched.Blocked {
-		return false
+	f.between = f.timeline.Stretches(tid, lo, hi, f.between[:0])
+	for i := range f.between {
+		s := &f.between[i]
+		if s.Doing != sched.Blocked {
+			continue
+		}
+		if k := f.keyOf(s); l.waitsForWorkAt(&k) || k.block == sched.BlockFutex && f.set.roles[l.role].lives > 1 {
+			return true
+		}
 	}
-	k := f.keyOf(&s)
-	return l.waitsForWorkAt(&k) || k.block == sched.BlockFutex && f.set.roles[l.role].lives > 1
+	return false
 }
