@@ -329,7 +329,7 @@ func (c *cutter) part(kind *Kind, lines []paste.Line) *Part {
 	if p.PID == 0 {
 		p.PID = pidOf(p.Path)
 	}
-	p.Quota = c.quota
+	p.Quota, p.Script = c.quota, scriptOf(p.Command, c.unknown)
 	p.Title = c.title(lines[0].N)
 	c.parts = append(c.parts, p)
 	return p

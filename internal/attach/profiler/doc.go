@@ -29,6 +29,7 @@
 //	histkind.go     what a histogram measures, and what follows
 //	stackkind.go    stacks as bcc prints them: offcputime, profile, stackcount
 //	folded.go       folded stacks, a flame graph's input
+//	bpfscript.go    what a bpftrace program's text says of the values of its maps
 //	bpfmaps.go      bpftrace's maps
 //	bpftools.go     the table of BPF tools that have columns
 //	bpftable.go     their tables: from lines to rows

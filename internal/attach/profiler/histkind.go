@@ -153,7 +153,8 @@ func measureOf(context string) measure {
 func histograms(p *attach.Part) (out []*histogram, context string, intervals int) {
 	byKey := map[string]*histogram{}
 	seen := map[string]int{}
-	words := []string{p.Command}
+	words := []string{p.Command, p.Script}
+	units := unitsOf(p.Script)
 	var now *histogram
 	key := ""
 	for _, text := range texts(p) {
@@ -196,6 +197,9 @@ func histograms(p *attach.Part) (out []*histogram, context string, intervals int
 		id := key + "\x00" + label
 		if now = byKey[id]; now == nil && len(out) < most {
 			now = &histogram{key: key, label: label, unit: unitOf(label)}
+			if unit := units[mapName(label)]; unit != "" {
+				now.renamed, now.unit = now.unit != "" && now.unit != unit, unit
+			}
 			byKey[id] = now
 			out = append(out, now)
 		}
@@ -241,6 +245,7 @@ func readHistogram(p *attach.Part) attach.Reading {
 		}
 	}
 	histMeaning(&r, what, worstOf(all), largest)
+	scriptMeaning(&r, p.Script, all)
 	if slices.ContainsFunc(all, func(h *histogram) bool { return h.cut }) && r.State == attach.Healthy {
 		r.State, r.Signs, r.Facts = attach.CannotTell, nil, nil
 		r.Means = "It is cut off within its rows: what is shown is fast, and the longer ones are not in it."
@@ -272,7 +277,7 @@ func histMeaning(r *attach.Reading, what measure, worst, main *histogram) {
 		r.Not = "The text does not say whose requests waited."
 		s := main.seconds()
 		if s > 0 && main.from(0.010/s) == 0 && main.total() >= 100 {
-			r.State, r.Means = attach.Healthy, "No call of these took 10 ms: files were not what anybody waited for."
+			r.State, r.Means = attach.Healthy, fmt.Sprintf("No call of these took %s: files were not what anybody waited for.", main.value(main.border(0.010/s)))
 		} else if s > 0 && main.total() >= 100 && main.from(0.010/s) >= main.total()/100 {
 			r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate, Share: main.from(0.010/s) / main.total(),
 				Proof: []string{"one call in a hundred or more took 10 ms or longer"}})
@@ -314,7 +319,7 @@ func histMeaning(r *attach.Reading, what measure, worst, main *histogram) {
 	case ofLatency:
 		r.Means = "By its name and unit it is how long something took or waited; of what, its key or the script says."
 		if s, n := main.seconds(), main.total(); s > 0 && n >= 20 && main.from(0.010/s) >= n/100 {
-			r.Means = fmt.Sprintf("By its name and unit it is how long something took or waited: %s of it 10 ms or longer. Of what, its key or the script says.", pct(main.from(0.010/s)/n))
+			r.Means = fmt.Sprintf("By its name and unit it is how long something took or waited: %s of it 10 ms or longer. Of what, its key or the script says.", main.part(0.010/s))
 		}
 		r.Not = "A long tail may be idle waiting: who waits for it is not in it."
 	case ofSizes:
@@ -337,20 +342,20 @@ func runQueueMeaning(r *attach.Reading, h *histogram) {
 	}
 	p99 := h.at(0.99).low * s
 	r.Facts = append(r.Facts, attach.Fact{Name: RunQueueP99, Value: p99 * 1e9, Of: h.key})
-	long, veryLong := h.from(0.001/s)/max(n, 1), h.from(0.010/s)/max(n, 1)
+	long := h.from(0.001/s) / max(n, 1)
 	r.Facts = append(r.Facts, attach.Fact{Name: RunQueueLong, Value: long, Of: h.key})
 	switch {
 	case n < 100:
 		r.Means = fmt.Sprintf("These are %s values: too few for a p99.", count(n))
 	case long < 0.01:
 		r.State = attach.Healthy
-		r.Means = fmt.Sprintf("Threads got a CPU at once: %s of the waits were a millisecond or longer.", pct(long))
+		r.Means = fmt.Sprintf("Threads got a CPU at once: %s of the waits were a millisecond or longer.", h.part(0.001/s))
 		r.Not = "The longest single wait of a distribution is no rate."
 		for _, cause := range []string{"cpu-contention", "runqueue-saturation"} {
 			r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Against, Share: long})
 		}
 	default:
-		proof := fmt.Sprintf("%s of the waits for a CPU were a millisecond or longer, %s ten or longer", pct(long), pct(veryLong))
+		proof := fmt.Sprintf("%s of the waits for a CPU were a millisecond or longer, %s ten or longer", h.part(0.001/s), h.part(0.010/s))
 		r.Means = upper(proof) + ": threads that could run waited, for a busy CPU or for their cgroup's quota."
 		r.Not = "A throttled cgroup looks the same here: the wait counts from the wake-up on, whatever kept the thread off."
 		cause := "cpu-contention"
@@ -374,17 +379,17 @@ func diskMeaning(r *attach.Reading, h *histogram) {
 	switch {
 	case slow < 0.01:
 		r.State = attach.Healthy
-		r.Means = fmt.Sprintf("The disk answered in time: %s of the I/Os took 10 ms or longer.", pct(slow))
+		r.Means = fmt.Sprintf("The disk answered in time: %s of the I/Os took 10 ms or longer.", h.part(0.010/s))
 		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Against, Share: slow})
 	case h.from(0.060/s)/n >= 0.01 && n >= 200:
-		proof := fmt.Sprintf("%s of %s I/Os took 10 ms or longer; p99 %s to %s", pct(slow), count(n), h.value(h.at(0.99).low), h.value(h.at(0.99).high))
+		proof := fmt.Sprintf("%s of %s I/Os took 10 ms or longer; p99 %s to %s", h.part(0.010/s), count(n), h.value(h.at(0.99).low), h.value(h.at(0.99).high))
 		r.State = attach.Ill
 		r.Means = "The disk is slow: " + proof + "."
 		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Found, Sure: finding.Possible, Share: slow, Proof: []string{proof}})
 		r.Next = append(r.Next, record(0, "whose requests waited for it"))
 	default:
-		r.Means = fmt.Sprintf("%s of the I/Os took 10 ms or longer, which rotating and remote disks do without being ill.", pct(slow))
-		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate, Share: slow, Proof: []string{fmt.Sprintf("%s of the I/Os took 10 ms or longer", pct(slow))}})
+		r.Means = fmt.Sprintf("%s of the I/Os took 10 ms or longer, which rotating and remote disks do without being ill.", h.part(0.010/s))
+		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate, Share: slow, Proof: []string{fmt.Sprintf("%s of the I/Os took 10 ms or longer", h.part(0.010/s))}})
 		r.Next = append(r.Next, record(0, "whether requests waited for it"))
 	}
 }

@@ -23,6 +23,7 @@ type histogram struct {
 	label   string // of the column: "usecs", "runqlen", "@ns"
 	buckets []bucket
 	wrong   float64 // values that are no times
+	renamed bool    // the program's text says another unit than the map's name
 	cut     bool    // it ends within a row: what is above is not in it
 }
 
@@ -132,6 +133,30 @@ func (h *histogram) from(least float64) (n float64) {
 	return n
 }
 
+// mayBe counts the values that may be this large: those of a bucket across it, too.
+func (h *histogram) mayBe(least float64) (n float64) {
+	for _, b := range h.buckets {
+		if b.high > least*1.05 {
+			n += b.n
+		}
+	}
+	return n
+}
+
+// part is the share of the values that are at least this large: of a bucket across it, between none
+// and all.
+func (h *histogram) part(least float64) string {
+	n := max(h.total(), 1)
+	low, high := pct(h.from(least)/n), pct(h.mayBe(least)/n)
+	if low == high {
+		return low
+	}
+	return strings.TrimSuffix(low, " %") + " to " + high
+}
+
+// end is where the last bucket ends that has values.
+func (h *histogram) end() float64 { return h.at(1).high }
+
 // seconds is what a unit of the values is; 0 if they are no times.
 func (h *histogram) seconds() float64 {
 	switch h.unit {
@@ -208,7 +233,7 @@ func (h *histogram) says() string {
 				line += "; it is cut off above " + h.value(h.buckets[len(h.buckets)-1].high)
 				break
 			} else {
-				line += "; none from " + h.value(least/s) + " on"
+				line += "; none from " + h.value(h.border(least/s)) + " on"
 				break
 			}
 		}
@@ -238,12 +263,16 @@ func (h *histogram) sum() string {
 	return fmt.Sprintf("; %s to %s in all", lasts(low*s), lasts(high*s))
 }
 
-// border is where the first bucket starts that counts as at least this large.
+// border is where the first bucket starts that counts as at least this large; past the last one,
+// from where on there is nothing for sure.
 func (h *histogram) border(least float64) float64 {
 	for _, b := range h.buckets {
 		if b.low >= least*0.95 && b.n > 0 {
 			return b.low
 		}
+	}
+	if end := h.end(); end > least*1.05 {
+		return end
 	}
 	return least
 }

@@ -26,6 +26,9 @@ func (k *kiReport) readCalls(r *attach.Reading) {
 		if c.asleep+c.queued+c.running > 0 {
 			line += fmt.Sprintf("; of it %s CPU, %s asleep, %s for a CPU", lasts(c.running), lasts(c.asleep), lasts(c.queued))
 		}
+		if c.rate > 0 {
+			line += fmt.Sprintf("; %s calls/s, so in %s", trim(c.rate), lasts(float64(c.count)/c.rate))
+		}
 		if c.errs > 0 {
 			line += fmt.Sprintf("; %d failed", c.errs)
 		}
@@ -40,7 +43,7 @@ func (k *kiReport) readCalls(r *attach.Reading) {
 		k.callAsleep(r, &first)
 	}
 	for _, c := range calls {
-		if c.errs > 0 && c.errs >= c.count*9/10 && c.elapsed >= 0.2*first.elapsed {
+		if c.errs > 0 && c.errs >= c.count*9/10 && notYet[c.name] == "" && c.elapsed >= 0.2*first.elapsed {
 			r.Means += fmt.Sprintf(" %d of %d calls of %s failed, so this time is for nothing.", c.errs, c.count, c.name)
 		}
 	}
@@ -50,6 +53,9 @@ func (k *kiReport) readCalls(r *attach.Reading) {
 func (k *kiReport) callOnCPU(r *attach.Reading, c *kiCallRow) {
 	share := c.running / c.elapsed
 	r.Means = fmt.Sprintf("%s of the time of %s is CPU time, so no disk and no peer was waited for.", pct(share), c.name)
+	if c.rate > 0 && c.running >= float64(c.count)/c.rate {
+		r.Means += fmt.Sprintf(" By its rate that is %.3g CPUs' time.", c.running*c.rate/float64(c.count))
+	}
 	r.Not = "A slow read here is no slow disk."
 	if c.running/float64(max(c.count, 1)) < 50e-6 || callWaits[c.name] != waitDisk && c.name != "read" && c.name != "write" && c.name != "readv" && c.name != "writev" {
 		return

@@ -47,6 +47,7 @@ type kiCallRow struct {
 	name, file              string
 	count, errs             int
 	elapsed, avg, max       float64 // s
+	rate                    float64 // calls/s
 	asleep, queued, running float64
 	sleeps                  *waiting
 }
@@ -126,6 +127,7 @@ func (k *kiReport) line(text string, mode *kiMode) {
 	if m := kiCall.FindStringSubmatch(text); m != nil && len(k.calls) < most {
 		c := kiCallRow{name: m[1], file: k.file, sleeps: newWaiting()}
 		c.count, _ = whole(m[2])
+		c.rate, _ = number(m[3])
 		c.elapsed, _ = number(m[4])
 		c.avg, _ = number(m[5])
 		c.max, _ = number(m[6])

@@ -106,7 +106,9 @@ func readSchedLatency(p *attach.Part) attach.Reading {
 	}
 	var tasks []taskDelay
 	run, switches, waited := 0.0, 0.0, 0.0
+	ended := false
 	for _, text := range texts(p) {
+		ended = ended || latencyEnd.MatchString(text)
 		m := latencyRow.FindStringSubmatch(text)
 		if m == nil || len(tasks) >= most {
 			continue
@@ -137,7 +139,12 @@ func readSchedLatency(p *attach.Part) attach.Reading {
 		r.Figures = append(r.Figures, fmt.Sprintf("%s: mean delay %s ms over %s switches, longest %s ms, ran %s ms", name, trim(t.avg), count(t.switches), trim(t.longest), trim(t.run)))
 	}
 	longest := slices.MaxFunc(tasks, func(a, b taskDelay) int { return cmp.Compare(a.longest, b.longest) })
-	r.Figures = append(r.Figures, fmt.Sprintf("longest of all: %s ms, %s; mean of all %.3g ms", trim(longest.longest), longest.name, waited/switches))
+	all := "all"
+	if !ended {
+		all = "these"
+		r.Flaws = append(r.Flaws, "its line TOTAL is not in it, so rows may have been cut off: sums are of those that are here")
+	}
+	r.Figures = append(r.Figures, fmt.Sprintf("longest of %s: %s ms, %s; mean of %s %.3g ms", all, trim(longest.longest), longest.name, all, waited/switches))
 	r.Facts = append(r.Facts, attach.Fact{Name: SchedDelay, Value: waited / switches * 1e6})
 	r.Not = "A longest delay is one of many. A throttled cgroup counts as delay too."
 	delayMeaning(&r, waited, run, switches, longest.longest)
@@ -164,7 +171,7 @@ func delayMeaning(r *attach.Reading, waited, run, n, longest float64) {
 	switch {
 	case n < 50 && longest >= fewLong:
 		proof := fmt.Sprintf("of %s switches one waited %s ms for a CPU", count(n), trim(longest))
-		r.Means = upper(proof) + ": how often that is, so few do not say."
+		r.Means = fmt.Sprintf("%s: how often that is, so few do not say. In all they waited %s ms for a CPU and had one for %s ms.", upper(proof), trim(waited), trim(run))
 		r.Signs = append(r.Signs, attach.Sign{Cause: "cpu-contention", Grade: attach.Candidate, Proof: []string{proof}},
 			attach.Sign{Cause: "cpu-throttled", Grade: attach.Candidate, Proof: []string{"a quota that is used up delays tasks in the same way"}})
 		r.Next = append(r.Next, ask("perf sched record -- sleep 10; perf sched latency -s max", 0, "how long all tasks waited"))
@@ -271,11 +278,11 @@ func readSchedHist(p *attach.Part) attach.Reading {
 	r.Title = fmt.Sprintf("perf sched timehist, %s of %s", attach.Plural(len(delays), "switch"), attach.Plural(len(byTask), "task"))
 	r.Figures = append(r.Figures, "sch delay: "+spread(delays),
 		fmt.Sprintf("%s waited longest for a CPU: %s ms in %s switches", worst.name, trim(worst.avg), count(worst.switches)),
-		fmt.Sprintf("%s ms waited for a CPU and %s ms on one, of all", trim(waited), trim(run)))
+		fmt.Sprintf("%s ms waited for a CPU and %s ms on one, in these rows", trim(waited), trim(run)))
 	if moveMS > 0 {
 		r.Figures[0] += fmt.Sprintf(", of which %s ms before it was moved to another CPU", trim(moveMS))
 	}
-	r.Not = "Wait time is sleeping, mostly without work; only sch delay is waiting for a CPU. A throttled cgroup counts as delay too."
+	r.Not = "Wait time is all time off CPU: sleep, and the sch delay in it, which alone is waiting for a CPU. A throttled cgroup counts as delay too."
 	delayMeaning(&r, waited, run, float64(len(delays)), longest)
 	return r
 }

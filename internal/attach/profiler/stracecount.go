@@ -124,7 +124,11 @@ func readStraceCount(p *attach.Part) attach.Reading {
 	calls, perName, ltrace := 0, map[string]float64{}, false
 	byKind := map[waitKind]float64{}
 	worst, again := callRow{}, 0
+	said, ended := 0.0, false
 	for _, text := range texts(p) {
+		if row, ok := totalRowOf(text); ok {
+			said, ended = said+row.seconds, true
+		}
 		if countHead(text) && strings.Contains(text, "function") {
 			ltrace = true
 		}
@@ -152,6 +156,11 @@ func readStraceCount(p *attach.Part) attach.Reading {
 		}
 	}
 	r := attach.Reading{Title: fmt.Sprintf("%s, %s of %s, %s", tool, attach.Plural(calls, "call"), attach.Plural(len(rows), what), lasts(total)), State: attach.CannotTell, Who: attach.Who{PID: targetOf(p)}}
+	if !ended {
+		r.Flaws = append(r.Flaws, "its line of totals is not in it, so rows may have been cut off: sums are of those that are here")
+	} else if said > 1.05*total && run == nil {
+		r.Flaws = append(r.Flaws, fmt.Sprintf("rows were cut out of it: by its line of totals all calls took %s", lasts(said)))
+	}
 	r.Figures = append(r.Figures, topCalls(rows))
 	if worst.errors > 0 && worst.calls > 0 {
 		r.Figures = append(r.Figures, worst.failures(again))
