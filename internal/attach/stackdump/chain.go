@@ -8,7 +8,7 @@ import (
 )
 
 // root is the thread at which a queue ends: the holder, the holder of the lock that the holder
-// waits for, and so on. It is nil where a holder on the way is not named, or where there is a cycle.
+// waits for, and so on. It is nil where the way has a holder without a name, or a cycle.
 func (c *convoy) root(all []*convoy) *thread {
 	at := c
 	for range 16 {

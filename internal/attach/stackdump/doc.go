@@ -28,6 +28,7 @@
 //	v8gc.go      Node.js' collections, and its end where the heap is full
 //	jstat.go     jstat; what is in the heap; Node.js' report
 //	pyspy.go     py-spy, faulthandler; a traceback is refused
+//	pyplaces.go  of it: functions of Python's libraries that wait
 //	pylone.go    of it: a dump of one thread
 //	pyspytop.go  py-spy top
 //	pybt.go      gdb's py-bt

@@ -175,12 +175,14 @@ func named(f frame) bool {
 // pools names the largest groups of threads that wait in one place, and the few threads at work:
 // the usual misreading is to call the pool slow.
 func (d *dump) pools(r *attach.Reading, t tally) {
-	n, asleep := map[string]int{}, map[string]int{}
+	n, asleep, waits := map[string]int{}, map[string]int{}, map[string]int{}
 	var at *thread
 	for _, th := range d.threads {
 		switch {
 		case th.doing == idle && th.sleeps():
 			asleep[th.site] += th.n
+		case th.doing == signal && !strings.HasPrefix(th.site, "0x"):
+			waits[th.site] += th.n
 		case th.doing == idle && th.site != "" && !strings.HasPrefix(th.site, "0x"):
 			n[th.site] += th.n
 		case th.doing == running:
@@ -197,6 +199,12 @@ func (d *dump) pools(r *attach.Reading, t tally) {
 		r.Figures = append(r.Figures, words[0]+", as a pool without work does")
 	} else if len(words) > 1 {
 		r.Figures = append(r.Figures, strings.Join(words, ", ")+", as pools without work do")
+	}
+	for _, site := range attach.Largest(waits) {
+		if waits[site] > 2 && site != "" {
+			r.Figures = append(r.Figures, fmt.Sprintf("%d threads wait for a signal, or for what others do, in %s", waits[site], site))
+			break
+		}
 	}
 	for _, site := range attach.Largest(asleep) {
 		if asleep[site] > 2 && site != "" {

@@ -57,7 +57,7 @@ type sampled struct {
 }
 
 // parseMacSample follows in each thread's tree the first child of each function: children are
-// sorted by their samples. A tree whose indentation was lost reads the same while it has one branch.
+// sorted by their samples. A tree without its indentation reads the same while it has one branch.
 func parseMacSample(lines []paste.Line) (list []*sampled, pid int, name, every string) {
 	var t *sampled
 	depth, open := 0, false

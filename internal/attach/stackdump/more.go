@@ -149,7 +149,7 @@ var (
 	crashRegs   = pattern.New(`^\s+(RIP|RSP|RAX|RDX|RBP|R8|R10|R11|R13|R12|ORIG_RAX|RBX|RCX|RSI|RDI|R14|R9|R15|CS|\[exception RIP)|^--- <|^ +bt: |^\(active\)`)
 	dotnetTask  = pattern.New(`^Thread (?:Id: )?\(?(0x[0-9A-Fa-f]+)\)?(?: \(\d+\))?:?()$`)
 	dotnetFrame = pattern.New(`^\s+(?:[0-9A-F]{16} [0-9A-F]{16} )?([\w.` + "`" + `<>+\[\]]+!?[\w.` + "`" + `<>+\[\],|$]+)\(.*\)$`)
-	rubyTask    = pattern.New(`^\s*(?:Thread )?#<Thread:(0x[0-9a-f]+)(?:@?\S*)?(?: \S+:\d+)? (?:\w+)>(.*)$`)
+	rubyTask    = pattern.New(`^\s*(?:Thread )?#<Thread:(0x[0-9a-f]+)(?:@?\S*)?(?: \S+:\d+)? (\w+)>.*$`)
 	rubyFrame   = pattern.New("^\\s+(\\S+:\\d+:in [`'].+')$")
 	glibcFrame  = pattern.New(`^\s*(?:\[?\d+\]?:? +)?(\S+)\(([\w.$]*)([+-]0x[0-9a-f]+)?\) ?\[0x[0-9a-f]+\]$|^\[0x[0-9a-f]+\]$`)
 	rustFrame   = pattern.New(`^\s+\d+: +(?:0x[0-9a-f]+ - )?[\w<]\S*::.+$|^\s+\d+: +(?:0x[0-9a-f]+ - )?(?:rust_begin_unwind|main|_start|__libc_start_main\S*|<unknown>|clone3?|start_thread)$|^\s+at \S+:\d+(:\d+)?$`)
@@ -221,6 +221,9 @@ var dotnetRules = []rule{
 // placeRuby says what a Ruby thread does by its innermost frames.
 func (t *thread) placeRuby() {
 	t.from = -1
+	if t.state == "run" && len(t.frames) > 0 && !strings.Contains(t.frames[0].fn, "backtrace'") {
+		return // it runs, whatever stands below
+	}
 	for i, f := range t.frames[:min(len(t.frames), 6)] {
 		fn := f.fn
 		switch {

@@ -10,16 +10,16 @@ import (
 // lockFiles are functions of libraries that wait for a lock file: another process holds it, or has
 // left it behind.
 var lockFiles = []struct{ file, fns string }{
-	{"utils/file_baton.py", "wait"}, {"filelock/_api.py", "acquire __enter__"}, {"filelock/__init__.py", "acquire __enter__"}, {"lockfile/linklockfile.py", "acquire"},
+	{"torch/utils/file_baton.py", "wait"}, {"filelock/_api.py", "acquire __enter__"}, {"filelock/__init__.py", "acquire __enter__"}, {"lockfile/linklockfile.py", "acquire"},
 	{"lockfile/mkdirlockfile.py", "acquire"}, {"lockfile/pidlockfile.py", "acquire"}, {"fasteners/process_lock.py", "acquire _do_open"}, {"portalocker/utils.py", "acquire __enter__"},
-	{"lockfile/__init__.py", "acquire"},
+	{"zc/lockfile/__init__.py", "__init__"},
 }
 
 // lockFile reports whether a thread waits for a lock file.
 func (t *thread) lockFile() bool {
 	for _, f := range t.frames[:min(len(t.frames), 4)] {
 		for _, l := range lockFiles {
-			if strings.Contains(f.file, l.file) && strings.Contains(" "+l.fns+" ", " "+f.fn+" ") {
+			if strings.Contains("/"+f.path, "/"+l.file) && strings.Contains(" "+l.fns+" ", " "+f.fn+" ") {
 				return true
 			}
 		}

@@ -143,9 +143,9 @@ func parsePython(lines []paste.Line) *dump {
 		} else if t == nil || len(t.frames) > 400 {
 			continue
 		} else if m := pyFrame.FindStringSubmatch(text); m != nil {
-			t.frames = append(t.frames, frame{fn: m[3], file: tail(m[1]), args: m[2]})
+			t.frames = append(t.frames, frame{fn: m[3], file: tail(m[1]), path: m[1], args: m[2]})
 		} else if m := spyFrame.FindStringSubmatch(text); m != nil {
-			t.frames = append(t.frames, frame{fn: m[1], file: tail(m[2]), args: m[3]})
+			t.frames = append(t.frames, frame{fn: m[1], file: tail(m[2]), path: m[2], args: m[3]})
 		} else if m := spyNative.FindStringSubmatch(text); m != nil {
 			t.frames = append(t.frames, frame{fn: m[1]})
 		}
@@ -169,43 +169,11 @@ func tail(path string) string {
 	return path
 }
 
-// pyPlaces tell what a Python thread waits for from the standard library's functions.
-var pyPlaces = []struct {
-	file string // its path ends so; "": any
-	fns  string // separated by blanks; "": any
-	does doing
-}{
-	{"queue.py", "get _get", idle}, {"queue.py", "put", room}, {"concurrent/futures/thread.py", "_worker", idle}, {"selectors.py", "select", idle},
-	{"select.py", "", idle}, {"socketserver.py", "serve_forever", idle}, {"socket.py", "accept", idle}, {"threading.py", "_wait_for_tstate_lock join wait_for", idle},
-	{"gunicorn/arbiter.py", "sleep wait_workers", idle}, {"multiprocessing/connection.py", "_recv recv poll wait accept", idle}, {"subprocess.py", "wait _wait _try_wait communicate", idle},
-	{"asyncio/base_events.py", "run_forever _run_once", idle}, {"apscheduler/", "", idle}, {"celery/", "", idle}, {"kombu/", "", idle},
-	{"sqlalchemy/pool/impl.py", "_do_get", pooled}, {"urllib3/connectionpool.py", "_get_conn", pooled}, {"psycopg2/pool.py", "", pooled},
-	{"logging/__init__.py", "acquire handle", lock},
-	{"socket.py", "readinto recv recv_into create_connection connect", remote}, {"ssl.py", "read recv recv_into do_handshake", remote},
-	{"http/client.py", "_read_status readinto", remote}, {"pymysql/connections.py", "", remote}, {"redis/connection.py", "", remote}, {"psycopg2/", "", remote},
-}
-
 // placePython says what a Python thread does. "idle" is py-spy's word for a thread that was off the
 // CPU, whatever it waited for.
 func (t *thread) placePython() {
-	for i, f := range t.frames[:min(len(t.frames), 12)] {
-		name := f.fn[strings.LastIndexByte(f.fn, '.')+1:]
-		for _, p := range pyPlaces {
-			if !strings.Contains(f.file, p.file) && !f.shortOf(p.file) || p.fns != "" && !strings.Contains(" "+p.fns+" ", " "+name+" ") {
-				continue
-			}
-			if p.does == lock && i > 1 {
-				continue
-			}
-			t.doing, t.call = p.does, name
-			if p.does == lock {
-				t.kind, t.site = loggerLock, "logging"
-			}
-			if t.active() && p.does != lock {
-				t.doing = running
-			}
-			return
-		}
+	if t.placeKnown() {
+		return
 	}
 	t.site, t.call = t.where(), ""
 	if t.state == "idle" || t.state == "current" || t.state == "" {
@@ -225,13 +193,6 @@ func (t *thread) placePython() {
 			t.doing = idle
 		}
 	}
-}
-
-// shortOf reports whether a frame's file is this one without its folder: some builds of py-spy
-// print no more.
-func (f frame) shortOf(path string) bool {
-	at := strings.LastIndexByte(path, '/')
-	return at > 0 && at+1 < len(path) && f.file == path[at+1:] && f.file != "__init__.py" && !strings.Contains(f.file, "connection") && f.file != "client.py" && f.file != "impl.py"
 }
 
 func (t *thread) active() bool { return strings.HasPrefix(t.state, "active") }

@@ -12,6 +12,7 @@ type frame struct {
 	args string // what stood in its parentheses, as gdb prints it
 	file string // source or library; "": not named
 	at   string // where it returns to; "": not printed
+	path string // of Python: the file with its folders, as the dump has it
 }
 
 // thread is one thread of a dump, or several with the same stack where the dump counts them.
