@@ -1,7 +1,9 @@
 package goruntime
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
@@ -23,7 +25,7 @@ func (p *picture) readDownstream(r *attach.Reading) {
 			r.Next = append(r.Next, attach.Next{Command: "the same dump a minute later", Why: "who is still there has waited for so long"})
 			continue
 		}
-		if i > 0 || n < manyWaiters && !(float64(n) >= mostOfAll*float64(p.n) && n >= fewWaiters) || len(r.Signs) > 0 {
+		if i > 0 || n < manyWaiters && !(float64(n) >= mostOfAll*float64(p.n) && n >= fewWaiters) || len(r.Signs) > 0 || !p.awaited(what, n) {
 			continue
 		}
 		r.State = attach.CannotTell
@@ -31,6 +33,26 @@ func (p *picture) readDownstream(r *attach.Reading) {
 		r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Where: what, Share: ratio(float64(n), float64(p.n))})
 		r.Next = append(r.Next, attach.Next{Command: "the same dump, or whystall diagnose, on the other side", Why: "what it does meanwhile is not in this process"})
 	}
+}
+
+// aboutMost is the share of the largest crowd from which another one is as large as it.
+const aboutMost = 0.5
+
+// awaited reports whether the time of a program is with another side: requests wait for it, or no
+// larger crowd waits for something else. A goroutine beside each child process is how programs keep
+// them.
+func (p *picture) awaited(what string, n int) bool {
+	requests := 0
+	for i, s := range p.stacks {
+		if p.waits[i].down == what && s.has(handlers...) {
+			requests += s.count
+		}
+	}
+	if requests >= manyWaiters || 2*requests >= n {
+		return true
+	}
+	_, largest, _ := p.crowded()
+	return what != childProcess && float64(n) >= aboutMost*float64(max(largest, p.same))
 }
 
 // readRequests says where requests of a server wait at a channel: for a turn, or for an answer.
@@ -163,9 +185,49 @@ func (p *picture) readSenders(r *attach.Reading) {
 	}
 }
 
+// Of crowds that are of one size since each connection has its goroutines: how far apart they are,
+// and how many there are at least.
+const (
+	sameSize   = 0.05
+	fewestKept = 3
+)
+
+// readPerConnection knows goroutines that go with connections: as many read from them as are in
+// each of several other places.
+func (p *picture) readPerConnection(r *attach.Reading) {
+	readers := map[string]int{}
+	at := map[string]int{}
+	for i, s := range p.stacks {
+		if p.waits[i].kind != waitRuntime {
+			at[s.own().fn+s.through()+s.own().at] += s.count
+		}
+		if p.waits[i].kind == waitNet && s.has("internal/poll.(*FD).Read") && !idle(s) {
+			readers[cmp.Or(s.through(), s.own().fn)] += s.count
+		}
+	}
+	if len(readers) == 0 || p.n < manyLeaked || len(r.Signs) > 0 || r.Means != "" {
+		return
+	}
+	reader := byMost(readers)[0]
+	size := readers[reader]
+	alike, n := 0, 0
+	for _, c := range at {
+		if math.Abs(float64(c-size)) <= sameSize*float64(size) {
+			alike, n = alike+1, n+c
+		}
+	}
+	if size < crowdLeast || alike < fewestKept || 2*n < p.n {
+		return
+	}
+	r.Figures = append([]string{fmt.Sprintf("%d read from connections in %s; %d places have about as many each, %d of %d goroutines together", size, reader, alike, n, max(p.n, p.total))}, r.Figures...)
+	r.State = attach.CannotTell
+	r.Means = fmt.Sprintf("it looks as if each of %d connections had its own goroutines, about %.0f: their number follows that of the connections, and says nothing of delay", size, math.Round(float64(p.n)/float64(size)))
+	r.Next = append(r.Next, attach.Next{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=1' a minute later", Why: "a number that grows while the connections do not is a leak"})
+}
+
 // readCrowds says what many goroutines alike mean: a leak, or work that queues for the Ps.
 func (p *picture) readCrowds(r *attach.Reading) {
-	if p.same >= manyLeaked {
+	if p.readPerConnection(r); p.same >= manyLeaked && r.Means == "" {
 		s := p.alike
 		r.Figures = append([]string{fmt.Sprintf("%d have one stack: %s", p.same, does(s, classify(s)))}, r.Figures...)
 		if len(r.Signs) == 0 {
@@ -180,6 +242,9 @@ func (p *picture) readCrowds(r *attach.Reading) {
 	if n := p.kinds[waitC]; n >= manyInC && len(r.Signs) == 0 && r.Means == "" {
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("%d goroutines are in C code (cgo), and each call that blocks there keeps a thread of its own", n)
+		if more := p.kinds[waitSyscall]; more >= manyInC {
+			r.Means = fmt.Sprintf("%d goroutines are in C code (cgo) and %d in system calls, and each call that blocks there keeps a thread of its own", n, more)
+		}
 		r.Next = append(r.Next, attach.Next{Command: "gdb -p PID -batch -ex 'thread apply all bt'", Why: "shows what the C code waits for"})
 	}
 	if fn, n, sleep := p.crowded(); n >= manyLeaked && sleep && len(r.Signs) == 0 && r.Means == "" {

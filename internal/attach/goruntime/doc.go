@@ -25,6 +25,8 @@
 //	waits.go        what a stack waits for: a lock, a turn, another server
 //	locks.go        who waits for which lock, and who likely holds it
 //	dump_read.go    what a dump says
+//	dump_locks.go   of it: who waits for locks
+//	crash.go        of a process that ended by itself
 //	race.go         reports of the race detector
 //	stuck.go        who waits where nobody should for long: a fork, a sleep, GC
 //	crowds.go       what many goroutines at one place mean

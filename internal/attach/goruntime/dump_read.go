@@ -2,7 +2,6 @@ package goruntime
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -122,6 +121,8 @@ func readDump(part *attach.Part, d *dump) attach.Reading {
 	if r.Not == "" {
 		r.Not = "how long each has waited: minutes are printed only of waits that a GC cycle has seen"
 		switch {
+		case p.counts:
+			r.Not = "how long each has waited: such a profile has no times"
 		case p.oldest > 0 && p.locked > 0:
 			r.Not = "how long those have waited that have no minutes: they are printed only of waits that a GC cycle has seen"
 		case p.oldest > 0:
@@ -182,13 +183,33 @@ const crowdLeast = 20
 // crowd names the place where most of those sleep, or are, that no lock, channel or socket holds.
 func (p *picture) crowd() string {
 	fn, n, sleep := p.crowded()
+	beside := ""
+	if p.same >= crowdLeast && p.same < manyLeaked {
+		beside = fmt.Sprintf("%d at a channel in %s", p.same, p.alike.own().fn)
+	}
 	switch {
 	case n < crowdLeast:
-		return ""
+		return beside
 	case sleep:
 		return fmt.Sprintf("%d sleep in %s", n, fn)
 	}
+	if second, more := p.secondInC(fn); more >= crowdLeast {
+		fn = fmt.Sprintf("%s, %d in %s%s", fn, more, second.own().fn, second.caller())
+	}
+	if beside != "" {
+		fn += ", " + beside
+	}
 	return fmt.Sprintf("%d in %s", n, fn)
+}
+
+// secondInC is the stack with most in C code besides those in one function.
+func (p *picture) secondInC(fn string) (best *stack, n int) {
+	for i, s := range p.stacks {
+		if p.waits[i].kind == waitC && s.own().fn != fn && s.count > n {
+			best, n = s, s.count
+		}
+	}
+	return best, n
 }
 
 func (p *picture) crowded() (fn string, n int, sleep bool) {
@@ -293,183 +314,6 @@ func (p *picture) kindsText() string {
 		t += fmt.Sprintf("; %d locked to a thread", p.thread)
 	}
 	return t
-}
-
-// ended reports whether the text is of a process that ended by itself.
-func (p *picture) ended() bool {
-	return p.crash != "" && !survived(p.crash)
-}
-
-func (p *picture) readCrash(r *attach.Reading) {
-	r.State = attach.CannotTell
-	r.Glance = false
-	where := ""
-	if len(p.stacks) > 0 {
-		s := p.stacks[0]
-		where = does(s, p.waits[0])
-		r.Figures = append([]string{where}, r.Figures...)
-	}
-	if p.memory != "" {
-		r.Figures = append([]string{p.memory}, r.Figures...)
-	}
-	if strings.Contains(p.crash, "all goroutines are asleep") {
-		r.Figures = append(p.senders(), r.Figures...)
-		r.Means = "a deadlock: every goroutine waited for another one, so the runtime ended the process"
-		if len(p.queues) > 0 {
-			r.Figures = append(r.Figures, fmt.Sprintf("%d at %s, %s", p.queues[0].n, p.queues[0].what(), p.queues[0].where()))
-		}
-	} else {
-		r.Means = "the process ended by a crash: " + clip(p.crash)
-	}
-	if p.deep > 0 {
-		r.Figures = append([]string{"a goroutine's stack reached its limit of " + decimal(p.deep)}, r.Figures...)
-		r.Means = "the process ended since a goroutine called deeper and deeper: a recursion without an end"
-	}
-	if strings.Contains(p.crash, "thread exhaustion") {
-		r.Means = "the process ended since it had more threads than Go permits: each call of the system or of C that blocks keeps one"
-	}
-	r.Not = "that it was slow: the process ended"
-}
-
-// readLocks says who waits for which lock, who likely has it, and what that one does.
-func (p *picture) readLocks(r *attach.Reading) {
-	if p.locked == 0 {
-		return
-	}
-	var holders []string
-	for i, q := range p.queues[:min(len(p.queues), maxQueues)] {
-		of := fmt.Sprintf("0x%x", q.addr)
-		if q.addr == 0 {
-			of = byMost(q.sites)[0]
-		}
-		r.Facts = append(r.Facts, attach.Fact{Name: FactLockWaiters, Value: float64(q.n), Of: of})
-		for _, site := range byMost(q.sites) {
-			r.Facts = append(r.Facts, attach.Fact{Name: FactLockSite, Value: float64(q.sites[site]), Of: site})
-		}
-		for _, h := range q.holders {
-			r.Facts = append(r.Facts, attach.Fact{Name: FactLockHolder, Value: float64(h.id), Of: q.holding})
-			if i < 2 && len(holders) < 3 {
-				holders = append(holders, fmt.Sprintf("likely holder (%s): %s", q.by, does(h, classify(h))))
-			}
-		}
-	}
-	q := p.queues[0]
-	line := fmt.Sprintf("%d wait for %s %s", q.n, q.what(), q.where())
-	if len(q.sites) > 1 {
-		line = fmt.Sprintf("%d wait for %s: %s", q.n, q.what(), q.where())
-	}
-	if q.addr == 0 && len(p.queues) > 1 {
-		line = fmt.Sprintf("%d wait in Lock: %s", p.locked, sitesText(p.allSites(), p.places()))
-	}
-	if p.apart() {
-		line = fmt.Sprintf("%d wait for %d locks: %s", p.locked, len(p.queues), sitesText(p.allSites(), p.places()))
-	}
-	if q.minutes > 0 {
-		line += fmt.Sprintf(", the longest for %s", count(q.minutes, "minute", "minutes"))
-	}
-	r.Figures = append([]string{line}, append(holders, r.Figures...)...)
-	p.judgeLocks(r, q, append([]string{line}, holders...))
-}
-
-func (p *picture) allSites() map[string]int {
-	all := map[string]int{}
-	for _, q := range p.queues {
-		for k, n := range q.sites {
-			all[k] += n
-		}
-	}
-	return all
-}
-
-// places are where the functions of all queues call Lock.
-func (p *picture) places() map[string]string {
-	all := map[string]string{}
-	for _, q := range p.queues {
-		maps.Copy(all, q.places)
-	}
-	return all
-}
-
-func (p *picture) judgeLocks(r *attach.Reading, q *queue, proof []string) {
-	waiters := q.n
-	if q.addr == 0 {
-		waiters = p.locked
-	}
-	circle := q.circular()
-	switch {
-	case waiters >= manyWaiters || q.minutes > 0 || circle:
-	case waiters >= fewWaiters && len(q.holders) > 0:
-	case waiters >= fewWaiters:
-		r.State = attach.CannotTell
-		r.Means = "some goroutines wait for a lock in this moment; how long they wait is not in it"
-		r.Next = append(r.Next, attach.Next{Command: "curl 'http://HOST:PORT/debug/pprof/mutex?debug=1&seconds=10'", Why: "says how long locks are waited for, if the program has set SetMutexProfileFraction"})
-		return
-	default:
-		return
-	}
-	cause := "lock-contention"
-	r.Means = "goroutines queue for one lock"
-	if waiters == 1 {
-		r.Means = "a goroutine waits for a lock for minutes"
-	}
-	if q.logger {
-		cause = "logger-lock"
-		r.Means = "goroutines queue for the lock of a logger: one writes, and the others wait with what they log"
-	}
-	sure := finding.Possible
-	switch {
-	case circle:
-		r.Means = "goroutines hold locks and wait for each other's: a deadlock, and all others queue behind"
-		sure = finding.Supported
-	case len(q.holders) > 0:
-		h := q.holders[0]
-		r.Means += ", which is likely held in " + q.holding
-		if w := classify(h); h.has("os.(*File).Write") && (w.kind == waitNet || w.kind == waitSyscall) {
-			r.Means += ": it writes to a file or pipe that takes no more, with the lock held"
-		} else if w.kind == waitNet || w.down != "" {
-			r.Means += ": it waits for the network with the lock held"
-		}
-		if q.minutes > 0 && q.addr != 0 {
-			sure = finding.Supported
-		}
-	case p.apart():
-		r.Means = "goroutines wait for minutes, each for another lock: locks that were taken in different order look like this, a deadlock; who holds them is not in the text"
-	case len(p.singles(q)) > 0:
-		r.Means += fmt.Sprintf("; %s wait for a lock elsewhere and likely hold what the others want: locks taken in different order, perhaps a deadlock", strings.Join(p.singles(q), " and "))
-	default:
-		r.Means += "; who holds it is not in the text"
-	}
-	r.State = attach.Ill
-	r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Found, Sure: sure, Share: ratio(float64(waiters), float64(p.n)), Proof: proof})
-	r.Next = append(r.Next, attach.Next{Command: "whystall diagnose --pid PID", Why: "measures how long requests wait for the lock and what its holders do"})
-}
-
-// apart reports whether a few goroutines wait for minutes, each for a lock of its own.
-func (p *picture) apart() bool {
-	if len(p.queues) < 2 || len(p.queues) > 4 {
-		return false
-	}
-	for _, q := range p.queues {
-		if q.addr == 0 || q.minutes == 0 || q.n > 1 || len(q.holders) > 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// singles are functions of which one or two goroutines wait for a lock, beside a long queue.
-func (p *picture) singles(q *queue) (out []string) {
-	for _, other := range p.queues {
-		if other == q || other.n > 2 || len(out) == 3 || q.n < manyWaiters {
-			continue
-		}
-		for _, site := range byMost(other.sites) {
-			if site != "" && q.sites[site] == 0 {
-				out = append(out, site)
-			}
-		}
-	}
-	return out
 }
 
 // readPools says who waits for a turn of something limited.

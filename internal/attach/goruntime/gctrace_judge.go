@@ -121,8 +121,8 @@ func stalledText(s gcSum, n int) string {
 	return fmt.Sprintf("in %d of %s marking hardly got a CPU: gc %d at %g s took %s by the clock and %s of CPU", s.stalled, count(n, "cycle", "cycles"), s.longest.n, s.longest.at, ms(s.longest.mark), ms(used))
 }
 
-// judgeSparse reads a few of many cycles, as of a text out of which somebody cut most lines. What GC
-// used between the first and the last one is bounded by what they print of the time since the start.
+// judgeSparse reads a few of many cycles, as of a text out of which somebody cut most lines. What
+// they print of the time since the start bounds what GC used between the first and the last one.
 func judgeSparse(g *attach.Reading, s gcSum, cs []cycle) {
 	first, last := cs[0], cs[len(cs)-1]
 	most := ((last.sinceStart+1)*last.at - first.sinceStart*first.at) / 100 / s.span

@@ -229,12 +229,9 @@ func does(s *stack, w wait) string {
 	if s.minutes > 0 {
 		what += ", " + count(s.minutes, "minute", "minutes")
 	}
-	through := ""
-	for _, f := range s.frames[s.panicked():] {
-		if !library(f.fn) && !strings.HasPrefix(f.fn, "time.") && !strings.HasPrefix(f.fn, "net.") && !strings.HasPrefix(f.fn, "bufio.") && f.fn != name {
-			through = " below " + f.fn
-			break
-		}
+	through := s.through()
+	if through != "" {
+		through = " below " + through
 	}
 	id := ""
 	if s.id > 0 {

@@ -61,6 +61,35 @@ func (s *stack) own() frame {
 	return frame{}
 }
 
+// through is the first function below the innermost that is no library's for time and connections.
+func (s *stack) through() string {
+	for _, f := range s.frames[s.panicked():] {
+		if !library(f.fn) && !strings.HasPrefix(f.fn, "time.") && !strings.HasPrefix(f.fn, "net.") && !strings.HasPrefix(f.fn, "bufio.") && f.fn != s.own().fn {
+			return f.fn
+		}
+	}
+	return ""
+}
+
+// caller is " called by" and the first function of another package than that of the innermost; "":
+// there is none.
+func (s *stack) caller() string {
+	of := packageOf(s.own().fn)
+	for _, f := range s.frames {
+		if !library(f.fn) && packageOf(f.fn) != of {
+			return " called by " + f.fn
+		}
+	}
+	return ""
+}
+
+// packageOf is the package of a function: "net/http" of "net/http.(*conn).serve".
+func packageOf(fn string) string {
+	slash := strings.LastIndexByte(fn, '/') + 1
+	name, _, _ := strings.Cut(fn[slash:], ".")
+	return fn[:slash] + name
+}
+
 // panicked is how many frames say that a goroutine panics; 0: it does not.
 func (s *stack) panicked() int {
 	for i := len(s.frames) - 1; i >= 0 && s.state == "running"; i-- {

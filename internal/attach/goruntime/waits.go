@@ -259,6 +259,9 @@ func poolOf(s *stack) string {
 // http2Peer is who gives the permits to send on an HTTP/2 connection, by reading.
 const http2Peer = "the other side of an HTTP/2 connection, which has to read before more may be sent (flow control)"
 
+// childProcess is who ends a wait for one.
+const childProcess = "a child process"
+
 // servers are clients' calls that wait for an answer of another process.
 var servers = []named{
 	{"google.golang.org/grpc/transport.(*http2Server).Write", http2Peer},
@@ -301,8 +304,8 @@ var servers = []named{
 	{"net.(*Resolver).lookup", "a name server"},
 	{"net.(*netFD).connect", "a server that it connects to"},
 	{"net.(*sysDialer).", "a server that it connects to"},
-	{"os/exec.(*Cmd).Wait", "a child process"},
-	{"os.(*Process).Wait", "a child process"},
+	{"os/exec.(*Cmd).Wait", childProcess},
+	{"os.(*Process).Wait", childProcess},
 }
 
 // downstream names the other side that a call waits for. A client's helper that reads in a loop is

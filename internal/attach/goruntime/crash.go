@@ -1,0 +1,72 @@
+package goruntime
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+)
+
+// ended reports whether the text is of a process that ended by itself.
+func (p *picture) ended() bool {
+	return p.crash != "" && !survived(p.crash)
+}
+
+func (p *picture) readCrash(r *attach.Reading) {
+	r.State = attach.CannotTell
+	r.Glance = false
+	where := ""
+	if len(p.stacks) > 0 {
+		s := p.stacks[0]
+		where = does(s, p.waits[0])
+		r.Figures = append([]string{where}, r.Figures...)
+	}
+	if p.memory != "" {
+		r.Figures = append([]string{p.memory}, r.Figures...)
+	}
+	if strings.Contains(p.crash, "all goroutines are asleep") {
+		r.Figures = append(p.senders(), r.Figures...)
+		r.Means = p.deadlock()
+		if len(p.queues) > 0 {
+			r.Figures = append(r.Figures, fmt.Sprintf("%d at %s, %s", p.queues[0].n, p.queues[0].what(), p.queues[0].where()))
+		}
+	} else {
+		r.Means = "the process ended by a crash: " + clip(p.crash)
+	}
+	if p.deep > 0 {
+		r.Figures = append([]string{"a goroutine's stack reached its limit of " + decimal(p.deep)}, r.Figures...)
+		r.Means = "the process ended since a goroutine called deeper and deeper: a recursion without an end"
+	}
+	if strings.Contains(p.crash, "thread exhaustion") {
+		r.Means = "the process ended since it had more threads than Go permits: each call of the system or of C that blocks keeps one"
+	}
+	r.Not = "that it was slow: the process ended"
+}
+
+// deadlock says what nobody can end any more, where the runtime found that no goroutine can run.
+// Who had ended is not in such a text.
+func (p *picture) deadlock() string {
+	const ended = ", so the runtime ended the process"
+	if p.n != 1 {
+		return "a deadlock: every goroutine waited, and none was left to wake another" + ended
+	}
+	what := "it waited, and none was left to wake it"
+	switch s := p.stacks[0]; p.waits[0].kind {
+	case waitGroup:
+		what = "it waited for a WaitGroup, and none was left to call Done: Done was called too seldom, or not on this WaitGroup"
+	case waitLock:
+		what = "it waited for a lock, which it holds itself or which a goroutine that is gone has not given back"
+	case waitCond:
+		what = "it waited for a condition, and none was left to signal it"
+	case waitChan:
+		switch {
+		case strings.HasPrefix(s.state, "chan receive"):
+			what = "it waited to receive from a channel, and none was left to send to it or to close it"
+		case strings.HasPrefix(s.state, "chan send"):
+			what = "it waited to send to a channel, and none was left to receive"
+		case strings.HasPrefix(s.state, "select (no cases)"):
+			what = "it waited in a select without cases, and none was left to run"
+		}
+	}
+	return "a deadlock of the only goroutine in the text: " + what + ended
+}

@@ -1,0 +1,167 @@
+package goruntime
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/finding"
+)
+
+// readLocks says who waits for which lock, who likely has it, and what that one does.
+func (p *picture) readLocks(r *attach.Reading) {
+	if p.locked == 0 {
+		return
+	}
+	var holders []string
+	for i, q := range p.queues[:min(len(p.queues), maxQueues)] {
+		of := fmt.Sprintf("0x%x", q.addr)
+		if q.addr == 0 {
+			of = byMost(q.sites)[0]
+		}
+		r.Facts = append(r.Facts, attach.Fact{Name: FactLockWaiters, Value: float64(q.n), Of: of})
+		for _, site := range byMost(q.sites) {
+			r.Facts = append(r.Facts, attach.Fact{Name: FactLockSite, Value: float64(q.sites[site]), Of: site})
+		}
+		for _, h := range q.holders {
+			r.Facts = append(r.Facts, attach.Fact{Name: FactLockHolder, Value: float64(h.id), Of: q.holding})
+			if i < 2 && len(holders) < 3 {
+				holders = append(holders, fmt.Sprintf("likely holder (%s): %s", q.by, does(h, classify(h))))
+			}
+		}
+	}
+	q := p.queues[0]
+	line := fmt.Sprintf("%d wait for %s %s", q.n, q.what(), q.where())
+	if len(q.sites) > 1 {
+		line = fmt.Sprintf("%d wait for %s: %s", q.n, q.what(), q.where())
+	}
+	if q.addr == 0 && len(p.queues) > 1 {
+		line = fmt.Sprintf("%d wait in Lock: %s", p.locked, sitesText(p.allSites(), p.places()))
+	}
+	if p.apart() {
+		line = fmt.Sprintf("%d wait for %d locks: %s", p.locked, len(p.queues), sitesText(p.allSites(), p.places()))
+	}
+	if q.minutes > 0 {
+		line += fmt.Sprintf(", the longest for %s", count(q.minutes, "minute", "minutes"))
+	}
+	r.Figures = append([]string{line}, append(holders, r.Figures...)...)
+	p.judgeLocks(r, q, append([]string{line}, holders...))
+}
+
+func (p *picture) allSites() map[string]int {
+	all := map[string]int{}
+	for _, q := range p.queues {
+		for k, n := range q.sites {
+			all[k] += n
+		}
+	}
+	return all
+}
+
+// places are where the functions of all queues call Lock.
+func (p *picture) places() map[string]string {
+	all := map[string]string{}
+	for _, q := range p.queues {
+		maps.Copy(all, q.places)
+	}
+	return all
+}
+
+func (p *picture) judgeLocks(r *attach.Reading, q *queue, proof []string) {
+	waiters := q.n
+	if q.addr == 0 {
+		waiters = p.locked
+	}
+	circle := q.circular()
+	switch {
+	case waiters >= manyWaiters || q.minutes > 0 || circle:
+	case waiters >= fewWaiters && len(q.holders) > 0:
+	case waiters >= fewWaiters:
+		r.State = attach.CannotTell
+		r.Means = "some goroutines wait for a lock in this moment; how long they wait is not in it"
+		r.Next = append(r.Next, attach.Next{Command: "curl 'http://HOST:PORT/debug/pprof/mutex?debug=1&seconds=10'", Why: "says how long locks are waited for, if the program has set SetMutexProfileFraction"})
+		return
+	default:
+		return
+	}
+	cause := "lock-contention"
+	r.Means = "goroutines queue for one lock"
+	if waiters == 1 {
+		r.Means = "a goroutine waits for a lock for minutes"
+	}
+	if q.logger {
+		cause = "logger-lock"
+		r.Means = "goroutines queue for the lock of a logger: one writes, and the others wait with what they log"
+	}
+	sure, remedy := finding.Possible, ""
+	switch {
+	case circle:
+		remedy = oneOrder
+		r.Means = "goroutines hold locks and wait for each other's: a deadlock, and all others queue behind"
+		sure = finding.Supported
+	case len(q.holders) > 0:
+		h := q.holders[0]
+		r.Means += ", which is likely held in " + q.holding
+		if w := classify(h); h.has("os.(*File).Write") && (w.kind == waitNet || w.kind == waitSyscall) {
+			r.Means += ": it writes to a file or pipe that takes no more, with the lock held"
+		} else if w.kind == waitNet || w.down != "" {
+			r.Means += ": it waits for the network with the lock held"
+		}
+		if q.minutes > 0 && q.addr != 0 {
+			sure = finding.Supported
+		}
+	case p.apart():
+		remedy = oneOrder
+		r.Means = "goroutines wait for minutes, each for another lock: locks that were taken in different order look like this, a deadlock; who holds them is not in the text"
+	case len(p.singles(q)) > 0:
+		remedy = oneOrder
+		r.Means = fmt.Sprintf("%d goroutines wait in Lock in %s; %s in Lock elsewhere: locks that are taken in different order look like this, a deadlock behind which the others wait",
+			q.n, byMost(q.sites)[0], waitsOf(p.singles(q)))
+		r.Next = append(r.Next, attach.Next{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=2', twice, a minute apart", Why: "in a deadlock the same goroutines wait in the same calls"})
+	default:
+		r.Means += "; who holds it is not in the text"
+	}
+	r.State = attach.Ill
+	r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Found, Sure: sure, Share: ratio(float64(waiters), float64(p.n)), Proof: proof, Remedy: remedy})
+	r.Next = append(r.Next, attach.Next{Command: "whystall diagnose --pid PID", Why: "measures how long requests wait for the lock and what its holders do"})
+}
+
+// oneOrder is what helps against a deadlock, where a shorter section does not.
+const oneOrder = "take the locks in the same order everywhere, and call nothing that locks while one is held"
+
+// waitsOf is "a waits" or "a and b wait".
+func waitsOf(names []string) string {
+	if len(names) == 1 {
+		return names[0] + " waits"
+	}
+	return strings.Join(names, " and ") + " wait"
+}
+
+// apart reports whether a few goroutines wait for minutes, each for a lock of its own.
+func (p *picture) apart() bool {
+	if len(p.queues) < 2 || len(p.queues) > 4 {
+		return false
+	}
+	for _, q := range p.queues {
+		if q.addr == 0 || q.minutes == 0 || q.n > 1 || len(q.holders) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// singles are functions of which one or two goroutines wait for a lock, beside a long queue.
+func (p *picture) singles(q *queue) (out []string) {
+	for _, other := range p.queues {
+		if other == q || other.n > 2 || len(out) == 3 || q.n < manyWaiters {
+			continue
+		}
+		for _, site := range byMost(other.sites) {
+			if site != "" && q.sites[site] == 0 {
+				out = append(out, site)
+			}
+		}
+	}
+	return out
+}
