@@ -13,6 +13,7 @@
 //	cockroach.go      CockroachDB's log
 //	tidbplan.go       TiDB's plans: their rows and times
 //	tidbinfo.go       execution info of a plan, pasted without its row
+//	tidbplan_tasks.go  of a plan: tasks one after another, keys that are scanned for nothing
 //	tidbplan_read.go  what a plan says: client's clock against server's first
 //	tikv.go           TiDB's coprocessor log and TiKV's log
 //	etcd.go           etcd's log

@@ -18,10 +18,12 @@ var pgPlan = &attach.Kind{
 		if mysqlTree(lines) {
 			return 0
 		}
-		return claimPGPlan(lines)
+		return claimPGPlan(inQuotes(lines))
 	},
 	Reports: true, // each is of one statement
-	Apart:   func(l paste.Line) bool { return pgHead(l.Text) || isPGNode(l.Text) && !strings.Contains(l.Text, "->") },
+	Apart: func(l paste.Line) bool {
+		return pgHead(strings.Trim(l.Text, `"`)) || isPGNode(l.Text) && !strings.Contains(l.Text, "->")
+	},
 	Read:    readPGPlan,
 }
 
@@ -56,6 +58,29 @@ func pgHead(text string) bool { return strings.Trim(text, " |") == "QUERY PLAN" 
 
 // planDepth is how far a node stands from the start of its line.
 func planDepth(text string) int { return len(text) - len(strings.TrimLeft(text, " \t|")) }
+
+// mostQuoted bounds the lines of one such plan.
+const mostQuoted = 1000
+
+// inQuotes is a plan without the quotes that pgAdmin puts around each of its lines.
+func inQuotes(lines []paste.Line) []paste.Line {
+	var out []paste.Line
+	if !strings.HasPrefix(strings.TrimSpace(lines[0].Text), `"`) {
+		return lines
+	}
+	for _, l := range lines[:min(len(lines), mostQuoted)] {
+		t := strings.TrimSpace(l.Text)
+		if len(t) < 2 || t[0] != '"' || t[len(t)-1] != '"' || l.Command != "" {
+			break
+		}
+		l.Text = strings.ReplaceAll(t[1:len(t)-1], `""`, `"`)
+		out = append(out, l)
+	}
+	if out == nil {
+		return lines
+	}
+	return out
+}
 
 func claimPGPlan(lines []paste.Line) int {
 	if !isPGNode(lines[0].Text) && !pgHead(lines[0].Text) {
@@ -98,6 +123,8 @@ type node struct {
 	idle               bool     // it was not run: never executed
 	stopped            bool     // a limit above it ended it: it did not find all of its rows
 	beside             bool     // no node: what the nodes do not have
+	removed            float64  // rows that it read and threw away, over all loops
+	hit, read          float64  // pages that it and those below it found in the cache, and read
 	gives              []string // it is the top of this InitPlan: the names of what it gives
 	reads              []string // the names in its conditions of what InitPlans give
 	cte                string   // it is the top of this CTE: its time is in the nodes that read it
@@ -120,6 +147,7 @@ func parsePGPlan(lines []paste.Line) (nodes []*node) {
 			} else if len(nodes) > 0 {
 				n := nodes[len(nodes)-1]
 				n.reads = append(n.reads, pgParam.FindAllString(l.Text, -1)...)
+				n.detail(l.Text)
 			}
 			if m := pgWorkers.FindStringSubmatch(l.Text); m != nil && len(nodes) > 0 {
 				v, _ := number(m[1])
@@ -152,6 +180,23 @@ func parsePGPlan(lines []paste.Line) (nodes []*node) {
 	}
 	selfTimes(nodes)
 	return nodes
+}
+
+var (
+	pgRemoved = pattern.New(`Rows Removed by (?:Join )?Filter: (\d+)`)
+	pgPages   = pattern.New(`^\W*Buffers: shared(?: hit=(\d+))?(?: read=(\d+))?`)
+)
+
+// detail reads a line below a node. Rows removed are the mean of its loops.
+func (n *node) detail(text string) {
+	if m := pgRemoved.FindStringSubmatch(text); m != nil {
+		v, _ := number(m[1])
+		n.removed = v * max(1, n.loops)
+	}
+	if m := pgPages.FindStringSubmatch(text); m != nil && n.hit+n.read == 0 {
+		n.hit, _ = number(m[1])
+		n.read, _ = number(m[2])
+	}
 }
 
 // selfTimes takes the times of the nodes right below a node off its own. A node below without a

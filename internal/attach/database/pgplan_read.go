@@ -11,6 +11,10 @@ import (
 )
 
 func readPGPlan(p *attach.Part) attach.Reading {
+	if bare := inQuotes(p.Lines); len(bare) == len(p.Lines) {
+		part := *p
+		part.Lines, p = bare, &part
+	}
 	nodes := parsePGPlan(p.Lines)
 	lost := planFlat(p.Lines) && deepen(nodes)
 	r := readPlanOf("PostgreSQL", nodes, p)
@@ -92,6 +96,12 @@ func (t planTimes) run(r *result, nodes []*node) attach.Reading {
 	if text := t.repeated(nodes, worst); text != "" {
 		r.figure(text)
 	}
+	if worst.act >= 0 && worst.removed >= manyRemoved && worst.removed >= 10*worst.act*max(1, worst.loops) {
+		r.figure(fmt.Sprintf("it threw away about %s rows for %s that it gave (Rows Removed by Filter)", count(worst.removed), count(worst.act*max(1, worst.loops))))
+	}
+	if top := nodes[0]; top.hit+top.read > 0 && t.total >= 0.1 {
+		r.figure(fmt.Sprintf("pages: %s found in shared_buffers, %s read from outside of it", count(top.hit), count(top.read)))
+	}
 	if rest > worst.self {
 		r.figure(fmt.Sprintf("in no node that is shown: %s (%s)", dur(rest), percent(rest, t.total)))
 	}
@@ -106,6 +116,9 @@ func (t planTimes) run(r *result, nodes []*node) attach.Reading {
 	t.where(r, nodes, worst, line)
 	return r.done(attach.CannotTell)
 }
+
+// manyRemoved is a number of rows whose reading takes time.
+const manyRemoved = 1e4
 
 // manyLoops is how often a node runs that is better not run for each row.
 const manyLoops = 100

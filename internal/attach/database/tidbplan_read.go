@@ -95,6 +95,13 @@ func whereInPlan(r *result, ops []*operator, total float64) {
 			return
 		}
 	}
+	for _, o := range ops {
+		if o.oneByOne(r, total) && len(r.Signs) > 0 {
+			deadKeys(r, ops)
+			r.next("whystall record --pid $(pidof tikv-server)", "while it is slow: whether the threads of its read pool have a CPU, and what they wait for")
+			return
+		}
+	}
 	leaf := slices.MaxFunc(ops, func(a, b *operator) int {
 		return cmp.Compare(b2f(a.time >= 0.7*total)*float64(a.depth+1), b2f(b.time >= 0.7*total)*float64(b.depth+1))
 	})
@@ -118,6 +125,9 @@ func whereInPlan(r *result, ops []*operator, total float64) {
 		} else if leaf.keys > 0 {
 			r.figure(fmt.Sprintf("%s keys scanned", count(leaf.keys)))
 		}
+	case leaf.readsTiKV() && bad == nil:
+		where = "TiKV, which " + leaf.name + " reads from, and the way to it"
+		deadKeys(r, ops)
 	case bad != nil && (bad.act > bad.est || bad == leaf): // fewer rows than estimated cost nobody time
 		where = "a plan that rests on a wrong estimate"
 	case strings.Contains(joinText(ops), "CARTESIAN"):
@@ -132,6 +142,10 @@ func whereInPlan(r *result, ops []*operator, total float64) {
 		r.candidate("disk-wait", fmt.Sprintf("reading blocks took %s, added up over tasks", dur(leaf.read)))
 	}
 	r.outside(where, line, ratio(leaf.time, total))
+	if misjudged(ops) == nil {
+		r.next("another index or another join for that operator, then EXPLAIN ANALYZE again", "no estimate is far off: new statistics change nothing")
+		return
+	}
 	r.next("ANALYZE TABLE of the tables named, then EXPLAIN ANALYZE again", "says whether the estimates, and with them the plan, change")
 }
 

@@ -1,0 +1,57 @@
+package database
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+)
+
+// oneByOne reports whether an operator's tasks ran one after another, so that their times add up,
+// and says so.
+func (o *operator) oneByOne(r *result, total float64) bool {
+	cop := group(o.text, "cop_task:")
+	rpc := value(cop, "rpc_time")
+	if o.tasks < 2 || value(cop, "max_distsql_concurrency") != 1 || rpc < 0.5*total || rpc > 1.1*total {
+		return false
+	}
+	line := fmt.Sprintf("%s ran one after another in %s: %s of %s were requests to TiKV", attach.Plural(int(min(o.tasks, 1e9)), "task"), o.name, dur(rpc), dur(total))
+	r.figure(line)
+	work := value(cop, "tot_proc")
+	if work < 0 {
+		return true
+	}
+	line = fmt.Sprintf("of them, TiKV says that the tasks waited %s and worked %s", dur(o.waited), dur(work))
+	r.figure(line)
+	if o.waited >= work && o.waited >= 0.3*total {
+		r.fact(FactPoolWait, o.waited*1e3, "")
+		r.candidate("pool-exhaustion", line)
+		r.candidate("cpu-contention", line)
+		r.Means = "The tasks ran one by one, and TiKV let them wait longer than it worked on them: for a thread of its read pool, for a snapshot, or for a CPU."
+	}
+	return true
+}
+
+// deadKeys names the operator that scans far more keys than it can use.
+func deadKeys(r *result, ops []*operator) {
+	var worst *operator
+	for _, o := range ops {
+		if o.keys >= 1e4 && o.keys >= 10*max(1, o.used) && (worst == nil || o.keys > worst.keys) {
+			worst = o
+		}
+	}
+	if worst == nil {
+		return
+	}
+	text := fmt.Sprintf("%s keys scanned for %s processed in %s: old versions or deleted keys", count(worst.keys), count(worst.used), worst.name)
+	rocks := group(group(worst.text, "scan_detail:"), "rocksdb:")
+	if dead := value(rocks, "delete_skipped_count"); dead > 0 {
+		text += fmt.Sprintf("; %s deleted ones skipped", count(dead))
+	}
+	r.figure(text)
+}
+
+// readsTiKV reports whether an operator only waits for what TiKV reads.
+func (o *operator) readsTiKV() bool {
+	return o.task == "root" && (strings.HasPrefix(o.name, "TableReader") || strings.HasPrefix(o.name, "IndexReader") || strings.HasPrefix(o.name, "IndexLookUp"))
+}
