@@ -32,6 +32,8 @@
 //	flatplan.go       plans whose indentation was lost
 //	mysqlplan.go      MySQL's plans as a tree
 //	innodb.go         InnoDB's status
+//	innodbdead.go     of it: a deadlock of transactions
+//	innodbquiet.go    of it: what it shows where nobody waits
 //	mysql.go          MySQL's processlist and slow log
 //	mysqlwaits.go     of the processlist: who waits longest for a lock, and who may have it
 //	mysqlcomma.go     of it: a processlist with commas

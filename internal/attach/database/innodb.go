@@ -119,6 +119,10 @@ type innoState struct {
 	flushing          bool    // the main thread waits for the log's flush
 	watchdog          bool    // it reports a wait that lasts, whose lines may be cut off
 	rest              bool    // no write ends in the seconds that it averages over
+	whole             bool    // its last line is there
+	historied         bool    // the length of the history list
+	rested            bool    // the last transaction was not started
+	tables            float64 // tables that sessions without a transaction have locked
 	ended             string  // the seconds of a wait after which InnoDB ends the server
 }
 
@@ -170,36 +174,13 @@ func readInnoDB(p *attach.Part) attach.Reading {
 	}
 	r.Not = cmp.Or(r.Not, "One glance; counters in it are since the start, its averages of the last seconds.")
 	if len(r.Signs) == 0 {
-		if len(r.Figures) == 0 {
-			r.figure("no wait for a semaphore, no transaction that waits for a lock")
-		}
-		r.Means = "Nothing in InnoDB waits for another at this instant."
+		s.quiet(r)
 		if !s.status(p) {
 			r.Means = "These lines of a status show no wait; the others are not here."
 			return r.done(attach.CannotTell)
 		}
 	}
 	return r.done(attach.Healthy)
-}
-
-var (
-	deadRow   = pattern.New(`^\d+: len \d+; hex |^n_fields \d+`)
-	deadTrx   = pattern.New(`^TRANSACTION (\w+), ACTIVE (\d+) sec`)
-	deadIndex = pattern.New("RECORD LOCKS .* index `?(\\w+)`? of table `?(\\w+)`?\\.`?(\\w+)`?")
-	deadOver  = pattern.New(`WE ROLL BACK TRANSACTION \((\d+)\)`)
-)
-
-// deadLine reads a line of the report of a deadlock.
-func (s *innoState) deadLine(t string) {
-	if m := deadTrx.FindStringSubmatch(t); m != nil && len(s.dead) < 2 {
-		s.dead = append(s.dead, m[1]+" (active for "+m[2]+" s)")
-	}
-	if m := deadIndex.FindStringSubmatch(t); m != nil && s.deadOn == "" {
-		s.deadOn = fmt.Sprintf("index %s of %s.%s", m[1], m[2], m[3])
-	}
-	if m := deadOver.FindStringSubmatch(t); m != nil {
-		s.victim = m[1]
-	}
 }
 
 // pending says what writes and fsyncs have not come back yet.
@@ -226,32 +207,6 @@ func (s *innoState) pending(r *result) {
 		why = "says whether the disk below the data does anything; where it is a network's file system, ask that"
 	}
 	r.next("iostat -x 1 10", why)
-}
-
-// status reports whether the part is the whole status. InnoDB shows its last deadlock there until
-// the next one, however old it is.
-func (s *innoState) status(p *attach.Part) bool {
-	for _, l := range p.Lines {
-		t := strings.TrimSpace(l.Text)
-		if strings.Contains(t, "INNODB MONITOR OUTPUT") || innoSect.MatchString(t) {
-			return true
-		}
-	}
-	return false
-}
-
-// deadEnd says what a report of a deadlock in the log means.
-func (s *innoState) deadEnd(r *result) {
-	line := "deadlock of transactions " + strings.Join(s.dead, " and ")
-	if s.deadOn != "" {
-		line += ", on " + s.deadOn
-	}
-	if s.victim != "" {
-		line += "; (" + s.victim + ") was rolled back"
-	}
-	r.figure(line)
-	r.outside("locks in the database's own tables, taken in opposite orders", line, 0)
-	r.Not = "That it slowed others down: InnoDB ends a deadlock at once, and the one that was rolled back has to start again."
 }
 
 func transactionsWait(n int) string {
@@ -322,8 +277,10 @@ func (s *innoState) line(text string, at *semaphore) *semaphore {
 	s.rest = s.rest || noWrites.MatchString(t)
 	if m := histLen.FindStringSubmatch(t); m != nil {
 		s.history, _ = number(m[1])
+		s.historied = true
 	}
 	s.deadLine(t)
+	s.place(t)
 	s.deadlock = s.deadlock || strings.HasPrefix(t, "LATEST DETECTED DEADLOCK")
 	return at
 }

@@ -24,7 +24,7 @@ var pgPlan = &attach.Kind{
 	Apart: func(l paste.Line) bool {
 		return pgHead(strings.Trim(l.Text, `"`)) || isPGNode(l.Text) && !strings.Contains(l.Text, "->")
 	},
-	Read:    readPGPlan,
+	Read: readPGPlan,
 }
 
 var (

@@ -1,0 +1,59 @@
+package database
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
+)
+
+var trxTables = pattern.New(`^mysql tables in use \d+, locked (\d+)$`)
+
+// place reads what says which parts of a status are there, and of tables that a session has locked
+// without a transaction.
+func (s *innoState) place(t string) {
+	switch {
+	case strings.HasPrefix(t, "END OF INNODB MONITOR OUTPUT"):
+		s.whole = true
+	case strings.HasPrefix(t, "---TRANSACTION"):
+		s.rested = strings.Contains(t, "not started")
+	}
+	if m := trxTables.FindStringSubmatch(t); m != nil && s.rested {
+		v, _ := number(m[1])
+		s.tables += v
+	}
+}
+
+// quiet says what a status shows in which nobody waits.
+func (s *innoState) quiet(r *result) {
+	if len(r.Figures) == 0 {
+		line := "no wait for a semaphore, no transaction that waits for a lock"
+		if !s.whole {
+			line += " in the lines that are here"
+		}
+		r.figure(line)
+	}
+	if s.historied {
+		r.figure("history list length " + count(s.history) + ": what purge has not removed yet")
+	}
+	if s.tables > 0 {
+		r.figure(fmt.Sprintf("sessions without a transaction have %s locked: by the server, and no row of it (LOCK TABLES, or a statement that ran just then)", attach.Plural(int(min(s.tables, 1e9)), "table")))
+	}
+	r.Means = "Nothing in InnoDB waits for another at this instant."
+	if !s.whole {
+		r.Means = "As far as the status goes here, nothing in InnoDB waits for another: it is cut off."
+	}
+}
+
+// status reports whether the part is the whole status. InnoDB shows its last deadlock there until
+// the next one, however old it is.
+func (s *innoState) status(p *attach.Part) bool {
+	for _, l := range p.Lines {
+		t := strings.TrimSpace(l.Text)
+		if strings.Contains(t, "INNODB MONITOR OUTPUT") || innoSect.MatchString(t) {
+			return true
+		}
+	}
+	return false
+}
