@@ -17,8 +17,8 @@ var (
 	startedBy = pattern.New(`@\w+\[(pid|tid)\]\s*=\s*nsecs`)
 )
 
-// unitsOf says in which unit a program's maps hold times: nsecs is divided by what the program says,
-// whatever the map's name is.
+// unitsOf says in which unit a program's maps hold times: nsecs is divided by what the program
+// says, whatever the map's name is.
 func unitsOf(script string) map[string]string {
 	out := map[string]string{}
 	for _, m := range timedMap.FindAllStringSubmatch(script, 16) {

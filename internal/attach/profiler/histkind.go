@@ -238,13 +238,20 @@ func readHistogram(p *attach.Part) attach.Reading {
 		}
 		r.Figures = append(r.Figures, line)
 	}
-	largest := all[0]
-	for _, h := range all {
-		if h.total() > largest.total() {
-			largest = h
-		}
+	enough := 100.0
+	if what == ofDisk {
+		enough = 50
 	}
-	histMeaning(&r, what, worstOf(all), largest)
+	worst := worstOf(all, enough)
+	histMeaning(&r, what, worst)
+	if len(all) > 1 && worst.key != "" && what != ofUnknown && what != ofSizes {
+		r.Means = fmt.Sprintf("Of %s, which has the longest p99: %s", worst.key, r.Means)
+	}
+	if h := slower(all, worst); h != nil && r.State == attach.Healthy {
+		r.State, r.Signs, r.Facts = attach.CannotTell, nil, nil
+		s := h.seconds()
+		r.Means += fmt.Sprintf(" But of %s %s of %s values are %s or longer.", h.key, count(h.from(0.010/s)), count(h.total()), h.value(h.border(0.010/s)))
+	}
 	scriptMeaning(&r, p.Script, all)
 	if slices.ContainsFunc(all, func(h *histogram) bool { return h.cut }) && r.State == attach.Healthy {
 		r.State, r.Signs, r.Facts = attach.CannotTell, nil, nil
@@ -262,12 +269,11 @@ const (
 	RunQueueLong attach.FactName = "/runqlat/over-1ms:share" // of all waits for a CPU
 )
 
-// histMeaning says what follows. Worst is the histogram with the largest p99, main that with most
-// values.
-func histMeaning(r *attach.Reading, what measure, worst, main *histogram) {
+// histMeaning says what follows. Main is the histogram with the largest p99.
+func histMeaning(r *attach.Reading, what measure, main *histogram) {
 	switch what {
 	case ofRunQueue:
-		runQueueMeaning(r, worst)
+		runQueueMeaning(r, main)
 	case ofDisk:
 		diskMeaning(r, main)
 	case ofQueueLen:
@@ -343,19 +349,23 @@ func runQueueMeaning(r *attach.Reading, h *histogram) {
 	p99 := h.at(0.99).low * s
 	r.Facts = append(r.Facts, attach.Fact{Name: RunQueueP99, Value: p99 * 1e9, Of: h.key})
 	long := h.from(0.001/s) / max(n, 1)
+	part, limit := h.part(0.001/s), "a millisecond"
+	if h.at(0).low == 0 && h.at(0).high > 0.00105/s { // in ms the first bucket goes to 2
+		part, limit = pct(long), h.value(h.border(0.001/s))
+	}
 	r.Facts = append(r.Facts, attach.Fact{Name: RunQueueLong, Value: long, Of: h.key})
 	switch {
 	case n < 100:
 		r.Means = fmt.Sprintf("These are %s values: too few for a p99.", count(n))
 	case long < 0.01:
 		r.State = attach.Healthy
-		r.Means = fmt.Sprintf("Threads got a CPU at once: %s of the waits were a millisecond or longer.", h.part(0.001/s))
+		r.Means = fmt.Sprintf("Threads got a CPU at once: %s of the waits were %s or longer.", part, limit)
 		r.Not = "The longest single wait of a distribution is no rate."
 		for _, cause := range []string{"cpu-contention", "runqueue-saturation"} {
 			r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Against, Share: long})
 		}
 	default:
-		proof := fmt.Sprintf("%s of the waits for a CPU were a millisecond or longer, %s ten or longer", h.part(0.001/s), h.part(0.010/s))
+		proof := fmt.Sprintf("%s of the waits for a CPU were %s or longer, %s ten ms or longer", part, limit, h.part(0.010/s))
 		r.Means = upper(proof) + ": threads that could run waited, for a busy CPU or for their cgroup's quota."
 		r.Not = "A throttled cgroup looks the same here: the wait counts from the wake-up on, whatever kept the thread off."
 		cause := "cpu-contention"

@@ -190,14 +190,25 @@ func unitOf(label string) string {
 	return ""
 }
 
-// worstOf is the first with values enough for a p99. They stand by falling p99.
-func worstOf(all []*histogram) *histogram {
+// worstOf is the first with values enough for what is said of them. They stand by falling p99.
+func worstOf(all []*histogram, enough float64) *histogram {
 	for _, h := range all {
-		if h.total() >= 100 {
+		if h.total() >= enough {
 			return h
 		}
 	}
 	return all[0]
+}
+
+// slower is another one that is slow, though it has too few values for a p99; nil: none is.
+func slower(all []*histogram, than *histogram) *histogram {
+	for _, h := range all {
+		s, n := h.seconds(), h.total()
+		if h != than && s > 0 && n >= 10 && h.from(0.010/s) >= n/20 {
+			return h
+		}
+	}
+	return nil
 }
 
 func (h *histogram) add(b bucket) {

@@ -30,7 +30,11 @@ func (k *kiReport) readCalls(r *attach.Reading) {
 			line += fmt.Sprintf("; %s calls/s, so in %s", trim(c.rate), lasts(float64(c.count)/c.rate))
 		}
 		if c.errs > 0 {
-			line += fmt.Sprintf("; %d failed", c.errs)
+			how := "failed"
+			if usual := notYet[c.name]; usual != "" {
+				how = "with an error number, as " + usual
+			}
+			line += fmt.Sprintf("; %d %s", c.errs, how)
 		}
 		r.Figures = append(r.Figures, line)
 	}

@@ -320,9 +320,9 @@ func (t *tally) conclude(r *attach.Reading) {
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("%s of the busy CPU time is Go's runtime; functions alone do not say whether its collector, its scheduler or its locks.", pct(ofGo))
 		r.Next = append(r.Next, ask("perf record -e cpu-clock -g -p PID -- sleep 10", t.p.pid, "with call graphs, attach perf script: what the runtime does it for"))
-	case shown < 0.4*t.whole:
+	case shown-t.idle < 0.4*t.busy():
 		r.State = attach.CannotTell
-		r.Means = fmt.Sprintf("Of all samples %s are in what is here, and in them nothing stands out that makes threads stall; the rest was cut off.", pct(shown/t.whole))
+		r.Means = fmt.Sprintf("Of all samples %s are in what is here and not idle, and in them nothing stands out that makes threads stall; the rest was cut off.", pct((shown-t.idle)/t.whole))
 		if below := attach.Largest(t.p.below); len(below) > 1 {
 			r.Means = fmt.Sprintf("%s of the samples are in %s and what it calls, of which the largest is %s with %s; the rest was cut off.",
 				pct(t.p.below[below[0]]/t.whole), below[0], below[1], pct(t.p.below[below[1]]/t.whole))

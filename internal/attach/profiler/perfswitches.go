@@ -34,6 +34,8 @@ type switches struct {
 	seen           map[string]bool
 	issuers        map[int]string // what a thread's last event was, where it issued a request
 	switchesAtHand bool
+	calls          callTrace // system calls, by pairs of their events
+	inside         map[int]tracedCall
 }
 
 // leftCPU is a thread that left its CPU and has not come back.
@@ -59,7 +61,8 @@ type blockIO struct {
 }
 
 func newSwitches() *switches {
-	return &switches{off: map[int]leftCPU{}, sums: map[string]*offSum{}, ran: map[string]float64{}, issued: map[string]blockIO{}, seen: map[string]bool{}, issuers: map[int]string{}}
+	return &switches{off: map[int]leftCPU{}, sums: map[string]*offSum{}, ran: map[string]float64{}, issued: map[string]blockIO{}, seen: map[string]bool{}, issuers: map[int]string{},
+		inside: map[int]tracedCall{}, calls: callTrace{byName: map[string]*callSum{}, threads: map[int]bool{}}}
 }
 
 // event takes an event of a thread, with what stands behind the event's name.
@@ -74,6 +77,15 @@ func (s *switches) event(tid int, at float64, event, rest string) {
 	s.back(tid, at, true)
 	wasIssued := s.issuers[tid]
 	delete(s.issuers, tid)
+	if name, ok := strings.CutPrefix(event, "syscalls:sys_enter_"); ok && len(s.inside) < most {
+		s.inside[tid] = tracedCall{tid: tid, at: at, name: name}
+	} else if name, ok := strings.CutPrefix(event, "syscalls:sys_exit_"); ok {
+		if c := s.inside[tid]; c.name == name {
+			c.seconds = max(at-c.at, 0)
+			s.calls.add(&c)
+			delete(s.inside, tid)
+		}
+	}
 	switch event {
 	case "sched:sched_switch":
 		m := switchNamed.FindStringSubmatch(rest)
@@ -172,6 +184,10 @@ func (o *offSum) says() string {
 
 // reading says what the pairs show; false: there are none.
 func (s *switches) reading() (r attach.Reading, ok bool) {
+	if s.calls.n > 0 && !s.switchesAtHand {
+		s.calls.span = s.last - s.first
+		return s.calls.reading(s.calls.title("perf script", "system call"), "tracing costs little for each call; only calls whose start and end are both here count"), true
+	}
 	if !s.switchesAtHand {
 		return r, false
 	}

@@ -151,7 +151,11 @@ func readTraceSum(p *attach.Part) attach.Reading {
 			line += fmt.Sprintf(" (%s of the time in calls)", pct(s.seconds/total))
 		}
 		if e := s.errs["errors"]; e > 0 {
-			line += fmt.Sprintf(", %d (%s) failed", e, pct(float64(e)/float64(max(s.n, 1))))
+			how := "failed"
+			if usual := notYet[s.name]; usual != "" {
+				how = "with an error number, as " + usual
+			}
+			line += fmt.Sprintf(", %d (%s) %s", e, pct(float64(e)/float64(max(s.n, 1))), how)
 		}
 		r.Figures = append(r.Figures, line)
 	}

@@ -276,7 +276,7 @@ func (row callRow) failures(all int) string {
 
 // notYet is the error number by which a call on a socket that does not block says: not yet.
 var notYet = map[string]string{"connect": "EINPROGRESS", "accept": "EAGAIN", "accept4": "EAGAIN", "read": "EAGAIN", "readv": "EAGAIN", "recv": "EAGAIN", "recvfrom": "EAGAIN",
-	"recvmsg": "EAGAIN", "recvmmsg": "EAGAIN", "write": "EAGAIN", "writev": "EAGAIN", "sendto": "EAGAIN", "sendmsg": "EAGAIN", "futex": "EAGAIN"}
+	"recvmsg": "EAGAIN", "recvmmsg": "EAGAIN", "write": "EAGAIN", "writev": "EAGAIN", "sendto": "EAGAIN", "sendmsg": "EAGAIN", "futex": "EAGAIN or ETIMEDOUT", "poll": "EINTR", "epoll_wait": "EINTR", "epoll_pwait": "EINTR"}
 
 // wallOption reports whether strace was asked for wall time: -w, also as -cw.
 func wallOption(command string) bool {
