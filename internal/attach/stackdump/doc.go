@@ -23,6 +23,7 @@
 //	safepoint.go the JVM's log of stops of all threads
 //	gclog.go     the JVM's log of collections, of all versions
 //	gcpieces.go  of it: collections that somebody broke into pieces; ZGC's statistics
+//	gcphases.go  parts of its pauses: objects without room, a remark's rescan; Shenandoah's table
 //	gcjudge.go   what follows from its pauses
 //	gcmonitor.go Elasticsearch's log of time that went into collections
 //	v8gc.go      Node.js' collections, and its end where the heap is full

@@ -47,6 +47,9 @@ func (c collections) judge(r *attach.Reading, line string, share float64) {
 		r.Signs = append(r.Signs, attach.Sign{Cause: "jvm-safepoint", Grade: attach.Candidate, Proof: []string{proof}})
 	case len(c.stalls) > 0 && share < muchStopped && c.most < longStop:
 		r.Means = "Threads had to wait until the collector had freed memory: it did not keep up with what is allocated. Those who allocate nothing ran on."
+		if c.cycles > 0 && c.left < 50 {
+			r.Means = "Threads had to wait until the collector had freed memory, though half of the heap or more was free after the last cycle that says so: why, these lines do not show."
+		}
 		r.Not = "Stalls of several threads at one moment are one wait: they do not add up. It is no pause of all threads."
 	case c.vain >= 2 && share < muchStopped && c.most < longStop:
 		r.Means = fmt.Sprintf("No pause is long enough to feel; cycles run and free next to nothing, with %.0f %% of the heap in use: they cost CPU, and soon threads will have to wait for memory.", c.left)

@@ -2,7 +2,6 @@ package stackdump
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -88,7 +87,8 @@ func isGCLine(text string, inside bool) bool {
 		return true
 	}
 	if strings.HasSuffix(text, " us") || strings.Contains(text, " us, ") {
-		return gcShenSum.MatchString(text) && (inside || strings.HasPrefix(text, "Pause ") || strings.HasPrefix(text, "Concurrent "))
+		row := shenText(text)
+		return gcShenSum.MatchString(row) && (inside || strings.HasPrefix(row, "Pause ") || strings.HasPrefix(row, "Concurrent "))
 	}
 	if inside && (gcAges.MatchString(text) || strings.HasPrefix(text, "Good progress for ") || strings.HasPrefix(text, "Using ") && strings.Contains(text, " workers for ")) {
 		return true
@@ -124,6 +124,8 @@ type collections struct {
 	sys         float64 // of cpu, the kernel's
 	unread      int     // lines of pauses whose time cannot be read
 	stats       zgcStats
+	phases      gcPhases
+	atLongest   bool // the last pause is the longest so far
 }
 
 func readCollections(p *attach.Part) (c collections) {
@@ -146,6 +148,7 @@ func readCollections(p *attach.Part) (c collections) {
 			c.last = max(c.last, at)
 		}
 		c.line(text)
+		c.phases.line(text, c.atLongest)
 	}
 	return c
 }
@@ -255,7 +258,11 @@ func (c *collections) line(text string) {
 			c.noRoom++
 		}
 		if v, ok := decimal(m[2]); ok {
-			c.pause(v, m[1], m[1] == "Full GC")
+			what := m[1]
+			if name := gcName.FindStringSubmatch(text); name != nil {
+				what = name[1]
+			}
+			c.pause(v, what, m[1] == "Full GC")
 		}
 		if all := gcHeap.FindAllStringSubmatch(gcClasses.ReplaceAllString(text, ""), 8); len(all) > 0 {
 			h := all[0]
@@ -299,8 +306,9 @@ func (c *collections) pause(s float64, what string, full bool) {
 	if len(c.pauses) == 0 {
 		c.begun = c.last
 	}
-	if s > c.most || len(c.pauses) == 0 {
+	if c.atLongest = s > c.most || len(c.pauses) == 0; c.atLongest {
 		c.most, c.longest = s, what
+		c.phases.reset()
 	}
 	c.pauses = append(c.pauses, s)
 	if full {
@@ -335,6 +343,10 @@ func readGCLog(p *attach.Part) attach.Reading {
 		c.stats.judge(&r)
 		return r
 	}
+	if len(c.phases.table) > 0 && len(c.pauses)+len(c.stalls) == 0 {
+		c.phases.judgeTable(&r)
+		return r
+	}
 	if c.unread > 0 && len(c.pauses)+len(c.stalls) == 0 {
 		r.Title, r.Means = "JVM GC log, no pause that can be read", "Pauses are in it, and how long they took cannot be read: lines are cut, or broken."
 		return r
@@ -350,11 +362,15 @@ func readGCLog(p *attach.Part) attach.Reading {
 	var line string
 	if len(c.pauses) > 0 {
 		line = fmt.Sprintf("%s of pauses in all, median %s, longest %s (%s)", span(total), span(attach.Median(c.pauses)), span(c.most), c.longest)
+		if len(c.pauses) == 1 {
+			line = fmt.Sprintf("1 pause, %s (%s)", span(c.most), c.longest)
+		}
 		if share > 0 {
 			line += fmt.Sprintf("; %.1f %% of %s", 100*share, span(c.last-c.first))
 		}
 		r.Figures = append(r.Figures, line)
 	}
+	c.phases.figures(&r)
 	if c.heap > 0 {
 		r.Figures = append(r.Figures, fmt.Sprintf("%s of %s in use after the last one (%.0f %%)", finding.Bytes(int64(c.after)), finding.Bytes(int64(c.heap)), 100*c.after/c.heap))
 	}
@@ -370,9 +386,7 @@ func readGCLog(p *attach.Part) attach.Reading {
 	if c.noRoom > 0 {
 		r.Figures = append(r.Figures, fmt.Sprintf("%d of %d ran out of room to move objects to (to-space exhausted)", c.noRoom, len(c.pauses)))
 	}
-	if len(c.stalls) > 0 {
-		r.Figures = append(r.Figures, fmt.Sprintf("%s of threads that waited for memory, longest %s", attach.Plural(len(c.stalls), "stall"), span(slices.Max(c.stalls))))
-	}
+	c.stalled(&r)
 	r.Not = "The time until all threads had stopped is not in a pause of this log: -Xlog:safepoint has it."
 	if c.means {
 		r.Not = "Each pause by itself: a line has the sum of several collections, and their mean stands here for each."
