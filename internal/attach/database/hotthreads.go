@@ -54,22 +54,32 @@ var (
 func readHotThreads(p *attach.Part) attach.Reading {
 	r := &result{}
 	r.Glance = true
-	n, busy := 0, 0
+	n, busy, cpu, nodes, total := 0, 0, 0, 0, 0.0
 	for _, l := range p.Lines {
+		if strings.HasPrefix(strings.TrimSpace(l.Text), "::: {") {
+			nodes++
+		}
 		m := hotUse.FindStringSubmatch(strings.TrimSpace(l.Text))
 		if m == nil {
 			continue
 		}
 		n++
 		line := fmt.Sprintf("%s %% %s: %s", m[1], m[7], m[8])
+		if m[7] == "cpu" && m[2] == "" {
+			line = fmt.Sprintf("%s %% of a CPU over %s: %s", m[1], m[6], m[8])
+		}
 		if m[3] == "other" {
 			line = fmt.Sprintf("%s %% of a CPU over %s: %s", m[2], m[6], m[8])
 		}
 		if m[3] == "idle" {
 			line = fmt.Sprintf("%s %% of a CPU, idle %s %% of the time: %s", m[2], m[4], m[8])
 		}
-		if v, _ := number(strings.Replace(cmp.Or(m[2], m[1]), ",", ".", 1)); v >= 5 {
+		v, _ := number(strings.Replace(cmp.Or(m[2], m[1]), ",", ".", 1))
+		if v >= 5 {
 			busy++
+		}
+		if m[7] == "cpu" {
+			cpu, total = cpu+1, total+v
 		}
 		if len(r.Figures) < 3 {
 			r.figure(line)
@@ -87,7 +97,15 @@ func readHotThreads(p *attach.Part) attach.Reading {
 		r.Not = "What other threads wait for: only those listed were sampled."
 		return r.done(attach.Healthy)
 	}
-	r.Means = "It names the threads that used the CPU most in half a second; whether requests waited, it does not say."
+	if cpu < n {
+		r.Means = "It names the threads that were blocked or waited longest in a sample; an idle thread waits too."
+		r.Not = "That requests waited: no queue is in it."
+		return r.done(attach.CannotTell)
+	}
+	if n > 1 && nodes < 2 {
+		r.Figures = append([]string{fmt.Sprintf("the %d threads listed used %.2f CPUs together", n, total/100)}, r.Figures...)
+	}
+	r.Means = "It names the threads that used the CPU most in a sample; whether requests waited, it does not say."
 	r.Not = "Busy threads are no cause: no queue and no wait is in it. The stacks are of other moments than the shares, and do not divide them."
 	r.next("curl -s localhost:9200/_cat/thread_pool?v", "has queued and rejected requests of each pool")
 	return r.done(attach.CannotTell)

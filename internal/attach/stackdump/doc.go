@@ -35,6 +35,7 @@
 //	pybt.go      gdb's py-bt
 //	watchdog.go  the stack of Redis' watchdog
 //	watchdogdump.go  the threads that a Minecraft server's watchdog logs
+//	lldb.go      LLVM's debugger
 //	macsample.go macOS' sample
 //	dotnetdump.go  monitors and stacks as dotnet-dump prints them
 //	more.go      crash, dotnet-stack, Ruby; a crash's backtrace is refused

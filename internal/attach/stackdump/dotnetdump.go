@@ -23,7 +23,7 @@ var (
 	sosRow    = pattern.New(`^ *(\d+) +[0-9a-fA-F]{8,16} +(\d{1,9}) +\d+ +[0-9a-fA-F]{8,16} +([0-9a-f]{1,8}|none) +(\d+|none|XXX) +[0-9a-f]{8,16}(?: (\S.*))?$`)
 	sosThread = pattern.New(`^OS Thread Id: 0x([0-9a-f]{1,8}) \((\d+)\)$`)
 	sosFrame  = pattern.New(`^[0-9a-fA-F]{8,16} [0-9a-fA-F]{8,16} (?:\[(\w+): [0-9a-f]+\] ?)?(.*)$`)
-	sosOther  = pattern.New(`^\s*Child.SP +IP +Call Site$|^-{10,}$|^(?:Total|CCW|RCW|ComClassFactory|Free) +\d+$|^>? ?(?:syncblk|clrstack|setthread|~\*e|!clrstack|!syncblk)\b`)
+	sosOther  = pattern.New(`^\s*Child.SP +IP +Call Site$|^-{10,}$|^(?:Total|CCW|RCW|ComClassFactory|Free) +\d+$|^>? ?(?:syncblk|clrstack|setthread|~\*e|Unable to walk the managed stack|!clrstack|!syncblk)\b`)
 	sosLocals = pattern.New(`^ {4,}(?:PARAMETERS:|LOCALS:|\S+ \(.*\) = \S+|<\S+> = \S+|<no data>)`)
 )
 

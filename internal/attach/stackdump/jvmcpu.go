@@ -54,7 +54,7 @@ func (d *dump) cpuUse(r *attach.Reading) {
 	if len(hard) > 0 {
 		d.hard(r, hard)
 	}
-	if up < longUp || n < 2 {
+	if n < 2 || up < longUp && collectors < 0.1*up {
 		return
 	}
 	r.Figures = append(r.Figures, fmt.Sprintf("the %d threads shown used %s of CPU in %s since the JVM's start, %s on average", n, span(all), span(up), ofCPU(all/up)))

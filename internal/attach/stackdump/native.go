@@ -36,6 +36,8 @@ var native = []rule{
 		"os_file_io", "os_file_pread", "os_file_pwrite", "rocksdb::PosixWritableFile::Sync", "rocksdb::PosixWritableFile::Fsync",
 		"XLogFlush", "XLogWrite", "issue_xlog_fsync", "FileRead", "FileWrite", "mdread", "mdwrite", "WiredTiger*fsync", "__posix_sync"}},
 
+	// A run loop of macOS waits for events; other messages that are waited for are answers.
+	{idle, 0, inCond, 8, []string{"CFRunLoopServiceMachPort", "mach_msg_server*"}},
 	{idle, 0, anything, 0, []string{"handle_slave_io", "rd_kafka_thread_main", "rd_kafka_broker_thread_main"}},
 	// Go's runtime, whose threads sleep in its own futex: without work, or for one of its locks.
 	{lock, plainLock, anything, 5, []string{"runtime.lock", "runtime.lock2", "runtime.lockWithRank"}},

@@ -81,6 +81,34 @@ func (d *dump) lonePython(r *attach.Reading) {
 	r.Next = []attach.Next{again}
 }
 
+// offCPU names the threads that stand off the CPU in code of the program's, where no rule says for
+// what they wait: with them a dump makes nothing healthy.
+func (d *dump) offCPU(r *attach.Reading) {
+	if len(r.Signs) > 0 || r.State != attach.Healthy {
+		return
+	}
+	var words []string
+	for _, t := range d.threads {
+		if t.lockFile() {
+			line := fmt.Sprintf("%s waits for a lock file, in %s", t.who(), t.frames[0].place())
+			r.Figures = append([]string{line}, r.Figures...)
+			r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Where: "another process that holds a lock file, or has left it behind", Proof: []string{line}})
+			r.State, r.Means = attach.CannotTell, "A thread waits for a lock file: another process holds it, or one that ended has left it behind."
+			return
+		}
+		if t.doing == signal && len(t.frames) > 2 && t.future() < 0 && !strings.HasSuffix(t.frames[0].file, "threading.py") {
+			words = append(words, fmt.Sprintf("%s in %s", t.who(), t.frames[0].place()))
+		}
+	}
+	if len(words) == 0 {
+		return
+	}
+	r.Figures = append([]string{fmt.Sprintf("off the CPU in code of the program's: %s", strings.Join(words[:min(3, len(words))], "; "))}, r.Figures...)
+	r.State = attach.CannotTell
+	r.Means = "No threads queue behind one lock. What waits in the program's own code, and for how long, one dump does not say."
+	r.Next = append(r.Next, attach.Next{Command: fmt.Sprintf("py-spy dump --native --pid %s", d.pidWord()), Why: "the calls in C below these lines: a read, a lock, a library that computes"})
+}
+
 // asyncio reports whether a thread waits in asyncio's event loop.
 func (t *thread) asyncio() bool {
 	if t.active() || len(t.frames) < 2 || t.frames[0].fn != "select" && t.frames[0].fn != "poll" && t.frames[0].fn != "_poll" {
