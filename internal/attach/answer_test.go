@@ -256,3 +256,18 @@ func TestProofOfFigures(t *testing.T) {
 		t.Errorf("figures %q, causes %+v", figures, a.Causes)
 	}
 }
+
+// Two commands that were run once each are compared; two looks at one command are not.
+func TestTwoRuns(t *testing.T) {
+	run := func(command string, cpu, took float64) *Part {
+		return says1("perf stat", Reading{State: CannotTell, Facts: []Fact{{Name: RunCPU, Value: cpu, Of: command}, {Name: RunElapsed, Value: took, Of: command}}})
+	}
+	a := Explain([]*Part{run("./shop c", 1e6, 2e6), run("./shop go", 3e6, 5e6)}, nil)
+	if !slices.ContainsFunc(a.Notes, func(n string) bool { return strings.Contains(n, "3 times as much CPU time, and 2.5 times as long") }) {
+		t.Errorf("notes: %q", a.Notes)
+	}
+	a = Explain([]*Part{run("./shop c", 1e6, 2e6), run("./shop c", 3e6, 5e6)}, nil)
+	if slices.ContainsFunc(a.Notes, func(n string) bool { return strings.Contains(n, "times as long") }) {
+		t.Errorf("one command is compared with itself: %q", a.Notes)
+	}
+}

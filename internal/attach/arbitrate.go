@@ -37,6 +37,7 @@ func (a *Answer) judge() {
 	}
 	a.twoMemories()
 	a.twoPauses()
+	a.twoRuns()
 	a.Causes = once(a.Causes)
 	rank := []Grade{Found, Candidate, Outside, Risk}
 	// Stable, and by blocks of a root with its mechanisms: only the grade moves them.

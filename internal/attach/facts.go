@@ -27,6 +27,8 @@ const (
 	MinFree          FactName = "/host/sysctl/vm.min_free_kbytes:bytes"
 	MemoryTotal      FactName = "/host/memory/total:bytes"
 	LostMS           FactName = "/db/request/lost:ms"         // between a client's and a server's clock
+	RunCPU           FactName = "/run/cpu:ns"                 // Of: the command, which was run for this
+	RunElapsed       FactName = "/run/elapsed:ns"             // likewise
 	LockSite         FactName = "/go/lock/site:goroutines"    // Of: the function that waiters call Lock in
 	MutexDelay       FactName = "/go/mutex/delay:ns"          // Of: the function that unlocked
 	LockWaiters      FactName = "/go/lock/waiters:goroutines" // Of: the lock's address, or a function

@@ -294,3 +294,26 @@ func (a *Answer) twoPauses() {
 	a.Notes = append(a.Notes, fmt.Sprintf("the worst stop-the-world is %s in %s and %s in %s; whether requests got faster is not in them",
 		ns(told[0]), told[0].Part.where(), ns(told[1]), told[1].Part.where()))
 }
+
+// twoRuns compares what two commands cost, each counted once: whoever attaches two wants to know.
+func (a *Answer) twoRuns() {
+	var told []*Told
+	for _, t := range a.Told {
+		if _, from := fact([]*Told{t}, RunCPU); from != nil {
+			told = append(told, t)
+		}
+	}
+	if len(told) != 2 {
+		return
+	}
+	cpu0, _ := fact(told[:1], RunCPU)
+	cpu1, _ := fact(told[1:], RunCPU)
+	took0, _ := fact(told[:1], RunElapsed)
+	took1, _ := fact(told[1:], RunElapsed)
+	if cpu0.Of == cpu1.Of || cpu0.Value <= 0 || took0.Value <= 0 {
+		return
+	}
+	a.Notes = append(a.Notes, fmt.Sprintf("%s took %s of CPU time in %s, and %s took %s in %s: %.2g times as much CPU time, and %.2g times as long; single runs, which vary",
+		cpu0.Of, finding.Duration(int64(cpu0.Value)), finding.Duration(int64(took0.Value)),
+		cpu1.Of, finding.Duration(int64(cpu1.Value)), finding.Duration(int64(took1.Value)), cpu1.Value/cpu0.Value, took1.Value/took0.Value))
+}

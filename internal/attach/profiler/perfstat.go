@@ -204,6 +204,10 @@ func readPerfStat(p *attach.Part) attach.Reading {
 	// Units and system-wide counts differ between versions: the tool's own ratio must agree.
 	if ran := clock / 1000; hasClock && used > 0 && len(s.utilized) == 1 && s.intervals == 0 && math.Abs(ran-used*s.elapsed) <= 0.2*ran {
 		r.Figures[0] = fmt.Sprintf("%s of CPU time in %s: %s", lasts(ran), lasts(s.elapsed), r.Figures[0])
+		// A mean of several runs ends with their number, which is no command's.
+		if command := strings.Trim(s.target, "'"); len(command)+2 == len(s.target) && command != "system wide" {
+			r.Facts = append(r.Facts, attach.Fact{Name: attach.RunCPU, Value: ran * 1e9, Of: command}, attach.Fact{Name: attach.RunElapsed, Value: s.elapsed * 1e9, Of: command})
+		}
 	}
 	if watched, ok := s.first("cpu-clock"); ok && !hasClock && s.elapsed > 0 { // of the whole machine: it runs while a CPU idles, too
 		r.Figures = append(r.Figures, fmt.Sprintf("%.3g CPUs watched", watched/1000/s.elapsed))
