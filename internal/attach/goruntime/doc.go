@@ -31,6 +31,10 @@
 //	stuck.go        who waits where nobody should for long: a fork, a sleep, GC
 //	crowds.go       what many goroutines at one place mean
 //	profile.go      what profiles say, as files (ReadProfile) and as text
+//	profcpu.go      of CPU profiles: what the runtime takes, and what follows
+//	profsoft.go     of CPU profiles: floating point that is computed in software
+//	profdelay.go    of mutexes and blocking: where others waited
+//	profgoroutine.go of goroutines: a dump, or its sums
 //	proftext.go     what go tool pprof prints
 //	collapsed.go    of it: tables that a page joined into one line
 //	proflist.go     of it: -list

@@ -6,12 +6,18 @@ import (
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // readList reads what -list prints: the lines of some functions.
 func (p *profile) readList(lines []paste.Line) attach.Reading {
-	r := attach.Reading{Title: "pprof -list", State: attach.Healthy, Means: "it shows which lines of the source used the profile's quantity", Not: "what requests waited for",
-		Figures: listFigures(lines)}
+	r := attach.Reading{Title: "pprof -list", State: attach.Healthy, Means: "it shows which lines of the source used the profile's quantity", Not: "what requests waited for"}
+	var compiles []listed
+	r.Figures, compiles = listFigures(lines)
+	if len(compiles) > 0 && p.kind != profGoroutine {
+		top := compiles[0]
+		r.Means = fmt.Sprintf("line %s takes %s of its function, %s, and compiles a regular expression each time it runs: compiled once, outside of the function, it costs that once", top.number, percent(min(1, top.v/top.all)), top.sum)
+	}
 	if p.kind == profGoroutine {
 		r.Glance, r.State = true, attach.CannotTell
 		r.Means = "it shows at which lines of the source goroutines are, in one moment"
@@ -82,8 +88,9 @@ func fileBelow(lines []paste.Line, i int) bool {
 	return i > 0 && i+1 < len(lines) && strings.HasPrefix(strings.TrimSpace(lines[i-1].Text), "ROUTINE ===") && strings.Contains(lines[i+1].Text, "(flat, cum)")
 }
 
-// listFigures says of each function what it has, and which of its lines has most.
-func listFigures(lines []paste.Line) (out []string) {
+// listFigures says of each function what it has, and which of its lines has most. It returns those
+// that compile regular expressions besides.
+func listFigures(lines []paste.Line) (out []string, compiles []listed) {
 	total := ""
 	for i, line := range lines {
 		if t, is := strings.CutPrefix(strings.TrimSpace(line.Text), "Total: "); is && len(t) < 30 {
@@ -98,16 +105,46 @@ func listFigures(lines []paste.Line) (out []string) {
 			sums = lines[i+2].Text
 		}
 		out = append(out, strings.TrimLeft(rest, "= ")+": "+strings.Join(strings.Fields(sums), " ")+total)
-		if top := topLine(lines[i+2:], sums); top != "" {
-			out = append(out, top)
+		if top, ok := topLine(lines[i+2:], sums); ok {
+			out = append(out, top.text())
+			if top.compiles() && !once(goName(firstWord(strings.TrimLeft(rest, "= ")))) {
+				compiles = append(compiles, top)
+			}
 		}
 	}
-	return out
+	return out, compiles
 }
 
-// topLine is the source line of one function that has most, with what it calls.
-func topLine(lines []paste.Line, sums string) (top string) {
-	most, shown := 0.0, 0.0
+// listed is the source line of one function that has most, with what it calls.
+type listed struct {
+	number, sum, source string
+	v, shown, all       float64 // the line's, those of all lines that are shown, the function's
+}
+
+func (l listed) text() string {
+	top := fmt.Sprintf("line %s, %s: %s", l.number, l.sum, l.source)
+	if l.all > 0 && l.shown < l.all/2 {
+		return "most of it is in lines that are cut off; of those shown: " + top
+	}
+	return "most of it: " + top
+}
+
+// compileCall is a call that compiles a regular expression, not a method of something so named.
+var compileCall = pattern.New(`(?:^|[^\w.])regexp\.(?:MustCompile|Compile)(?:POSIX)?\(`)
+
+// compiles reports whether the line compiles a regular expression, and is most of its function.
+func (l listed) compiles() bool {
+	code, _, _ := strings.Cut(l.source, "//")
+	return l.v >= l.all/2 && l.all > 0 && len(code) < 1000 && compileCall.MatchString(code)
+}
+
+// once reports whether a function runs once in a program's life.
+func once(fn string) bool {
+	return strings.HasSuffix(fn, ".init") || strings.Contains(fn, ".init.") || fn == "main.main"
+}
+
+// topLine is the source line of one function that has most.
+func topLine(lines []paste.Line, sums string) (top listed, ok bool) {
 	for _, line := range lines {
 		text := strings.TrimSpace(line.Text)
 		if strings.HasPrefix(text, "ROUTINE ") {
@@ -117,21 +154,18 @@ func topLine(lines []paste.Line, sums string) (top string) {
 		if len(f) < 4 || !listLine(text) || strings.HasPrefix(f[2], "(flat") {
 			continue
 		}
-		v, _, ok := amount(f[1])
-		if ok {
-			shown += v
+		v, _, isAmount := amount(f[1])
+		if !isAmount {
+			continue
 		}
-		if ok && v > most {
+		top.shown += v
+		if v > top.v {
 			number, source, _ := strings.Cut(strings.Join(f[2:], " "), ":")
-			most, top = v, fmt.Sprintf("line %s, %s: %s", number, f[1], strings.TrimSpace(source))
+			top.v, top.number, top.sum, top.source, ok = v, number, f[1], strings.TrimSpace(source), true
 		}
 	}
-	f := strings.Fields(sums)
-	if top == "" || len(f) < 2 {
-		return top
+	if f := strings.Fields(sums); len(f) >= 2 {
+		top.all, _, _ = amount(f[1])
 	}
-	if all, _, ok := amount(f[1]); ok && shown < all/2 {
-		return "most of it is in lines that are cut off; of those shown: " + top
-	}
-	return "most of it: " + top
+	return top, ok
 }

@@ -310,6 +310,9 @@ func readPprof(part *attach.Part) attach.Reading {
 	if p.kind != profOther {
 		title = fmt.Sprintf("%s profile as pprof prints it", p.kind)
 	}
+	if p.guessed {
+		title += ", by its functions: its head is cut off"
+	}
 	if p.vague {
 		title = "memory profile as pprof prints it"
 	}
@@ -526,6 +529,7 @@ func (p *profile) named(command string) {
 // guess says which profile it is where its head is cut off: by its unit and functions.
 func (p *profile) guess(unit string) {
 	if p.kind == profDelay || p.kind == profOther && unit == "ns" {
+		headless := p.kind == profOther
 		unlocks, waits := 0.0, 0.0
 		for fn, v := range p.flat {
 			switch {
@@ -543,6 +547,7 @@ func (p *profile) guess(unit string) {
 		case waits > 0 && (p.kind == profDelay || waits >= mostWaits*shown):
 			p.kind = profBlock
 		}
+		p.guessed = headless && p.kind != profOther
 	}
 	switch {
 	case p.kind != profOther:
