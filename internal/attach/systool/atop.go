@@ -71,11 +71,11 @@ func readAtop(p *attach.Part) attach.Reading {
 	var psi map[string]string
 	var disks []string
 	paging := ""
-	stalls, swin, swout := 0.0, 0.0, 0.0
+	stalls, swin, swout, full := 0.0, 0.0, 0.0, false
 	exits, span := 0.0, 0.0
 	begin := func() {
 		all = append(all, screen{})
-		disks, paging, stalls, swin, swout = nil, "", 0, 0, 0
+		disks, paging, stalls, swin, swout, full = nil, "", 0, 0, 0, false
 	}
 	for _, l := range p.Lines {
 		text := strings.TrimSpace(l.Text)
@@ -130,7 +130,7 @@ func readAtop(p *attach.Part) attach.Reading {
 				busy := num("busy")
 				at := len(disks)
 				if busy >= 90 { // it stands before those with room
-					at = 0
+					at, full = 0, true
 				}
 				disks = slices.Insert(disks, at, fmt.Sprintf("%s: busy %s, avio %s ms", strings.TrimSpace(f[1]), cells["busy"], cells["avio"]))
 			}
@@ -154,7 +154,7 @@ func readAtop(p *attach.Part) attach.Reading {
 		v.means("processes start and end all the time: their CPU time is in the machine's figures, and in no row of the list")
 		v.next("execsnoop-bpfcc, or: perf trace -e sched:sched_process_exec -a -- sleep 5", "which processes start and end all the time")
 	}
-	atopJudge(v, judged, last, psi, disks)
+	atopJudge(v, judged, last, psi, disks, full)
 	if len(judged) > 0 && span > 0 && stalls+swin+swout > 0 {
 		v.Figures = slices.Insert(v.Figures, min(1, len(v.Figures)), fmt.Sprintf("%s, in %s s", paging, plain(span)))
 		atopPaging(v, stalls, swin, swout, span, len(judged))
@@ -189,7 +189,7 @@ func atopSeconds(text string) (sum float64) {
 }
 
 // atopJudge: atop counts the CPUs' time in percent of one CPU, so it is divided by their number.
-func atopJudge(v *verdict, judged []screen, last screen, psi map[string]string, disks []string) {
+func atopJudge(v *verdict, judged []screen, last screen, psi map[string]string, disks []string, full bool) {
 	n := max(1, last.cpus)
 	for i := range judged {
 		for j := range judged[i].cpu {
@@ -211,7 +211,9 @@ func atopJudge(v *verdict, judged []screen, last screen, psi map[string]string, 
 		v.figure("memory: %s of %s free or cached", bytes(last.mem.available), bytes(last.mem.total))
 	}
 	for i, d := range disks {
-		if i < 2 {
+		if i == 0 && full {
+			v.Figures = slices.Insert(v.Figures, min(1, len(v.Figures)), d)
+		} else if i < 2 {
 			v.figure("%s", d)
 		}
 	}
@@ -224,7 +226,12 @@ func atopJudge(v *verdict, judged []screen, last screen, psi map[string]string, 
 			last.loaded(v, c, known)
 		}
 		last.scarce(v)
+		if len(disks) > 0 && full {
+			v.unsure = true
+			v.means("a disk is busy nearly all of the time (%s): whether requests wait for it is not in it", disks[0])
+			v.next("iostat -x 1 10", "r_await and w_await: how long requests take")
+		}
 	}
-	v.means("the machine is at ease in it")
+	v.ease("the machine is at ease in it")
 	v.not("these are figures of the machine: a service may wait for a lock or for another server")
 }

@@ -30,7 +30,7 @@
 //	topread.go   top: what screens say
 //	topload.go   of them: the load average against what runs
 //	othertop.go  top of busybox; top of other systems, refused
-//	toyboxtop.go top of toybox, as on Android
+//	toyboxtop.go top of Android: toybox', and the one before it
 //	htop.go      htop's text
 //	htoptree.go  trees of processes and their threads
 //	atop.go      atop

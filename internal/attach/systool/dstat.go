@@ -188,7 +188,7 @@ func readDstat(p *attach.Part) attach.Reading {
 	if len(t.rows) < enoughSamples {
 		v.Glance = true
 	}
-	v.means("CPUs and swap are at ease in these samples")
+	v.ease("CPUs and swap are at ease in these samples")
 	v.not("a machine at ease may hold a service which waits for a lock or for another server")
 	return v.done()
 }

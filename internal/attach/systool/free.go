@@ -43,7 +43,7 @@ func freeRow(text string) (label string, cells []string) {
 
 // freeMemory reports whether a row is the one of memory: six amounts, of which the first is all.
 func freeMemory(label string, cells []string) bool {
-	return label != "" && label != "-/+" && !strings.Contains(label, " ") && (len(cells) == 6 || len(cells) == 7) && freeAmounts(cells)
+	return label != "" && label != "-/+" && !strings.Contains(label, " ") && len(cells) >= 5 && len(cells) <= 7 && freeAmounts(cells)
 }
 
 func freeAmounts(cells []string) bool {
@@ -91,6 +91,7 @@ type memory struct {
 	held                                float64 // used without the cache, where a row says so
 	swap, swapUsed                      float64
 	hasAvailable, hasSwap               bool
+	partial                             bool    // the page cache is not counted apart
 	unit                                float64 // of amounts without one; 0 or 1: none
 }
 
@@ -184,6 +185,9 @@ func freeReport(names, cells []string, unit float64) (m memory) {
 		// Shared memory and tmpfs are in the cache, and only swap takes them.
 		m.cache, m.shared, m.buffers = at(4)+at(5), at(3), at(4)
 		m.available = m.free + max(0, m.cache-m.shared)
+	case len(cells) == 5: // old busybox does not count the page cache apart
+		m.buffers, m.cache, m.partial = at(4), at(4), true
+		m.available = m.free + m.cache
 	case len(cells) == 7: // -w: buffers and cache apart
 		m.cache, m.available, m.hasAvailable = at(4)+at(5), at(6), true
 	default:
@@ -222,6 +226,13 @@ func (m memory) judge(v *verdict) {
 	if m.total <= 0 {
 		v.unsure = true
 		v.means("the total is 0")
+		return
+	}
+	if m.partial {
+		v.unsure = true
+		v.figure("free %s and %s of buffers, of %s", m.show(m.free), m.show(m.buffers), m.show(m.total))
+		v.means("it counts the page cache as used, so how much memory can be had is not in it")
+		v.next("grep -E 'MemFree|MemAvailable|^Cached' /proc/meminfo", "how much is available")
 		return
 	}
 	share := m.available / m.total

@@ -138,7 +138,17 @@ func readHtop(p *attach.Part) attach.Reading {
 	}
 	s.scarce(v)
 	v.not("one screen is a glance, and a bar does not say what a CPU is used for")
+	full := 0
+	for _, one := range busy {
+		if one >= 100-idleNone {
+			full++
+		}
+	}
 	switch {
+	case full > 0 && c.id >= 30:
+		v.unsure = true
+		v.means("%d of %d CPUs full in this one screen, while the others have room: threads that compute alone", full, len(busy))
+		v.next("pidstat -u -t 1 10", "which threads fill a CPU")
 	case len(busy) == 0:
 		v.unsure = true
 		v.means("how busy the CPUs are in all is not in it")

@@ -195,7 +195,7 @@ func (v *verdict) cpus(all []cpuRows, count int) {
 		}
 		c.judge(v)
 	}
-	v.means("the CPUs have room in these samples")
+	v.ease("the CPUs have room in these samples")
 	v.not("shares of CPU time do not say who waits for a CPU: pidstat's %wait does")
 }
 

@@ -114,7 +114,7 @@ func readNmon(p *attach.Part) attach.Reading {
 	}
 	v.Glance = n < enoughSamples
 	c.judge(v)
-	v.means("CPUs and swap are at ease in these samples")
+	v.ease("CPUs and swap are at ease in these samples")
 	v.not("a busy disk may be fast, and a machine at ease may hold a service which waits for a lock or for another server")
 	return v.done()
 }

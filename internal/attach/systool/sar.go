@@ -54,7 +54,7 @@ func readSar(p *attach.Part) attach.Reading {
 		v.means("these tables are context: they say nothing of slowness")
 		v.next("sar -u -q -B -W -d 1 10", "CPUs, queue, reclaim, swap and disks")
 	}
-	v.means("nothing in it is short at the median of the samples")
+	v.ease("nothing in it is short at the median of the samples")
 	if gap >= 60 {
 		v.not(fmt.Sprintf("a sample is an average over %s min: a stall of seconds does not show", plain(gap/60)))
 	}
@@ -148,6 +148,8 @@ func (s *sysstatTables) sarQueue(v *verdict) {
 		v.next("nproc", "the queue is to be held against the number of CPUs")
 	case blocked >= 2:
 		v.candidate("disk-wait", 0, fmt.Sprintf("%s threads blocked on I/O, the median", plain(blocked)))
+		v.figure("%s threads blocked on I/O at the median", plain(blocked))
+		v.means("%s threads wait for I/O at the median, and %s run or want a CPU: they are what the load average counts", plain(blocked), plain(queue))
 		v.next("pidstat -d 1 10", "which processes wait for the disk")
 	}
 }

@@ -15,6 +15,7 @@ func (s *sysstatTables) sarNetwork(v *verdict) {
 			drops := one.median("rxdrop/s") + one.median("txdrop/s") + one.median("rxfifo/s")
 			if drops >= 1 {
 				v.outside("the network: "+name+" drops packets", 0, fmt.Sprintf("%s drops %s packets/s", name, plain(drops)))
+				v.means("%s drops %s packets/s", name, plain(drops))
 			}
 		}
 		if !v.has() {
@@ -36,9 +37,16 @@ func (s *sysstatTables) sarNetwork(v *verdict) {
 		t.links(v)
 	}
 	if t := s.with("retrans/s", "isegerr/s"); t != nil {
-		v.figure("%s TCP segments/s sent again", plain(t.median("retrans/s")))
-		if t.median("retrans/s") >= 10 {
-			v.outside("the network: segments are lost", 0, v.Figures[len(v.Figures)-1])
+		again, share := t.median("retrans/s"), -1.0
+		text := fmt.Sprintf("%s TCP segments/s sent again", plain(again))
+		if sums := s.with("oseg/s"); sums != nil && sums.median("oseg/s") > 0 {
+			share = again / sums.median("oseg/s")
+			text += fmt.Sprintf(", %s %% of those sent", plain(100*share))
+		}
+		v.figure("%s", text)
+		if again >= 10 && (share < 0 || share >= 0.001) {
+			v.outside("the network: segments are lost", part(share), text)
+			v.means("%s: the network loses them or delays them", text)
 		}
 	}
 }

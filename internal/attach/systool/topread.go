@@ -50,6 +50,9 @@ func readTop(p *attach.Part) attach.Reading {
 		last.unseen(v, c)
 	}
 	last.oneCPU(v)
+	if known {
+		last.fullCPUs(v, c)
+	}
 	last.states(v, &c)
 	if known && c.hi >= softMuch && last.load != nil && last.load[0] < 0.5 {
 		v.Means = fmt.Sprintf("hard interrupts take %s %% of the CPU time, or are booked for it, and a load average of %s says that hardly a thread wants a CPU meanwhile", plain(c.hi), fixed(last.load[0]))
@@ -86,7 +89,7 @@ func (v *verdict) room(c cpuUse) {
 	case busy >= 50:
 		v.means("the CPUs are %s %% busy, with some room", plain(busy))
 	case c.wa < iowaitMatters:
-		v.means("the machine is at ease in it")
+		v.ease("the machine is at ease in it")
 	default:
 		v.means("the CPUs have room: they are %s %% busy", plain(busy))
 	}

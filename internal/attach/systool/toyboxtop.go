@@ -25,6 +25,71 @@ var (
 	toyboxTasks = pattern.New(`^(Tasks|Threads): \d+ total, +(\d+) running, +\d+ sleeping, +\d+ stopped, +\d+ zombie$`)
 )
 
+// androidTop is top of Android before it had toybox' one.
+var androidTop = &attach.Kind{
+	Name:  "top (Android)",
+	Hints: []string{"User ", "#THR"},
+	Claim: claimAndroidTop,
+	Read:  readAndroidTop,
+}
+
+var (
+	androidShares = pattern.New(`^User (\d+)%, System (\d+)%, IOW (\d+)%, IRQ (\d+)%$`)
+	androidTicks  = pattern.New(`^User (\d+) \+ Nice (\d+) \+ Sys (\d+) \+ Idle (\d+) \+ IOW (\d+) \+ IRQ (\d+) \+ SIRQ (\d+) = (\d+)$`)
+	androidRow    = pattern.New(`^(\d+) +(?:\d+ +)?(\d+)% ([RSDTZ]) +(\d+) +(\d+)K +(\d+)K +(?:(?:fg|bg|unk) +)?(\S+) +(\S.*)$`)
+)
+
+func claimAndroidTop(lines []paste.Line) int {
+	sure := false
+	n := attach.ClaimWhile(lines, func(_ int, text string) bool {
+		text = strings.TrimSpace(text)
+		if androidShares.MatchString(text) || androidTicks.MatchString(text) || strings.Contains(text, "#THR") && strings.Contains(text, "CPU%") {
+			sure = true
+			return true
+		}
+		return sure && androidRow.MatchString(text)
+	})
+	return attach.ClaimIf(sure, n)
+}
+
+func readAndroidTop(p *attach.Part) attach.Reading {
+	v := &verdict{}
+	v.Title, v.Glance = "top of Android", true
+	c, seen := cpuUse{samples: 1, runnable: -1, blocked: -1}, false
+	most, command := 0.0, ""
+	for _, l := range p.Lines {
+		text := strings.TrimSpace(l.Text)
+		if m := androidTicks.FindStringSubmatch(text); m != nil {
+			var f [9]float64
+			for i := 1; i < 9; i++ {
+				f[i], _ = number(m[i])
+			}
+			of := func(n float64) float64 { return 100 * n / max(1, f[8]) }
+			c.us, c.sy, c.id, c.wa, c.hi, c.si = of(f[1]+f[2]), of(f[3]), of(f[4]), of(f[5]), of(f[6]), of(f[7])
+			seen, most, command = f[8] > 0, 0, ""
+		} else if m := androidRow.FindStringSubmatch(text); m != nil {
+			if use, _ := number(m[2]); use > most {
+				most, command = use, fmt.Sprintf("%s (pid %s): %s %% of all CPUs' time, %s threads", firstWord(m[8]), m[1], m[2], m[4])
+			}
+		}
+	}
+	if seen {
+		v.figure("CPUs: %s", c)
+		c.judge(v)
+	}
+	if command != "" {
+		v.figure("%s", command)
+	}
+	v.not("one screen is a glance; this top counts CPU% against all CPUs")
+	if seen {
+		v.room(c)
+	} else {
+		v.unsure = true
+		v.means("how busy the CPUs are in all is not in it")
+	}
+	return v.done()
+}
+
 // toyboxNames gives the columns of processes. Brackets mark the one that rows are sorted by, and
 // take the place of the blank before it.
 func toyboxNames(text string) []string {

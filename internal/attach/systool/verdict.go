@@ -104,6 +104,16 @@ func (v *verdict) means(format string, args ...any) {
 	}
 }
 
+// ease is means for where nothing is short: a sign says itself what is.
+func (v *verdict) ease(format string, args ...any) {
+	for _, s := range v.Signs {
+		if s.Grade != attach.Against && len(s.Proof) > 0 {
+			v.means("%s", s.Proof[0])
+		}
+	}
+	v.means(format, args...)
+}
+
 // not sets what the figures do not prove, likewise.
 func (v *verdict) not(text string) {
 	if v.Not == "" {

@@ -237,7 +237,7 @@ func readVmstat(p *attach.Part) attach.Reading {
 	if c.id < 30 {
 		v.means("the CPUs are %s %% busy, with some room; iowait is %s %%, and %s", plain(100-c.id-c.wa), plain(c.wa), swap)
 	}
-	v.means("the CPUs have room (%s %% idle, %s %% iowait), and %s", plain(c.id), plain(c.wa), swap)
+	v.ease("the CPUs have room (%s %% idle, %s %% iowait), and %s", plain(c.id), plain(c.wa), swap)
 	run.lookAlikes(v, c)
 	if len(run.boot) > 0 && !v.has() {
 		if wa := run.num(run.boot[0], "wa"); wa >= 5 {
