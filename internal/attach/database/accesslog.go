@@ -81,7 +81,7 @@ func readHAProxy(p *attach.Part) attach.Reading {
 	r := &result{}
 	var send, queue, connect, server, total []float64
 	slow, ends := map[string]int{}, map[string]float64{}
-	open, unsent := 0, 0
+	open, unsent, where := 0, 0, ""
 	for _, l := range p.Lines {
 		m := haLine.FindStringSubmatch(l.Text)
 		if m == nil {
@@ -96,7 +96,8 @@ func readHAProxy(p *attach.Part) attach.Reading {
 		}
 		t, ended := haRequest(m)
 		send, queue, connect, server, total = append(send, t.send), append(queue, t.queue), append(connect, t.connect), append(server, t.server), append(total, t.total)
-		slow[m[1]+"/"+m[2]]++
+		where = m[1] + "/" + m[2]
+		slow[where]++
 		if !ended {
 			open++
 		}
@@ -116,14 +117,27 @@ func readHAProxy(p *attach.Part) attach.Reading {
 		return r.done(attach.CannotTell)
 	}
 	line := fmt.Sprintf("median request %s: queue %s, connect %s, server's answer %s; at most %s", dur(attach.Median(total)), dur(attach.Median(queue)), dur(attach.Median(connect)), dur(attach.Median(server)), dur(slices.Max(total)))
+	if len(total) == 1 {
+		line = fmt.Sprintf("the request took %s: queue %s, connect %s, server's answer %s", dur(total[0]), dur(queue[0]), dur(connect[0]), dur(server[0]))
+	}
+	if open == 1 && len(total) == 1 && connect[0]+queue[0]+send[0]+server[0] > 0 && server[0] > connect[0]+queue[0] {
+		line = fmt.Sprintf("the request took %s: queue %s, connect %s, then %s without an answer of the server", dur(total[0]), dur(queue[0]), dur(connect[0]), dur(server[0]))
+	}
 	r.figure(line)
 	early()
-	if open > 0 {
+	if open > 0 && len(total) > 1 {
 		r.figure(fmt.Sprintf("%s without an answer: the time since the last phase that ended is taken for the next one's", attach.Plural(open, "request")))
 	}
-	r.figure("most requests at " + commonest(slow))
+	if len(total) == 1 {
+		r.figure("it went to " + where)
+	} else {
+		r.figure("most requests at " + commonest(slow))
+	}
 	r.fact(FactStatement, attach.Median(total)*1e3, "")
 	r.Not = "The times are HAProxy's: what the server did meanwhile is not in it."
+	if open > 0 {
+		r.Not = "Whether the server worked on a request that got no answer, never saw it, or its answer was lost: HAProxy only knows that none came."
+	}
 	switch t := attach.Median(total); {
 	case t < 0.1:
 		r.Means = "Requests are answered fast in the median."
@@ -137,6 +151,8 @@ func readHAProxy(p *attach.Part) attach.Reading {
 		r.candidate("pool-exhaustion", line)
 	case attach.Median(connect) >= 0.5*t:
 		r.outside("the way to the server behind HAProxy, or its full queue of connections: it did not accept in time", line, ratio(attach.Median(connect), t))
+	case attach.Median(server) >= 0.5*t && 2*open > len(total):
+		r.outside("the server behind HAProxy, or the way to it and back: it took the connection and sent no answer", line, ratio(attach.Median(server), t))
 	case attach.Median(server) >= 0.5*t:
 		r.outside("the server behind HAProxy", line, ratio(attach.Median(server), t))
 	case attach.Median(send) >= 0.5*t:

@@ -272,18 +272,22 @@ var threadPools = &attach.Kind{
 
 var (
 	poolRow = pattern.New(`^\S+(?: +\S+)?(?: +\d+){3,8}$`)
-	dropped = pattern.New(`^[A-Z_]+ +\d+(?: +[\d.]+|N/A)*$`)
+	dropped = pattern.New(`^[A-Z_]+ +\d+(?: +(?:[\d.]+|N/A))*$`)
 )
 
 func readPools(p *attach.Part) attach.Reading {
 	r := &result{}
 	r.Glance = true
 	waiting, most, who, lost := 0.0, 0.0, "", ""
+	pools, blocked, listed := 0, 0.0, false
+	cassandra := strings.HasPrefix(strings.TrimSpace(p.Lines[0].Text), "Pool Name") && strings.HasSuffix(strings.TrimSpace(p.Lines[0].Text), "All time blocked")
 	for _, l := range p.Lines[1:] {
 		t := strings.TrimSpace(l.Text)
 		f := strings.Fields(t)
 		switch {
-		case dropped.MatchString(t) && !poolRow.MatchString(t):
+		case strings.HasPrefix(t, "Message type"):
+			listed = true
+		case dropped.MatchString(t) && (listed || !poolRow.MatchString(t)):
 			if v, _ := number(f[1]); v > 0 && lost == "" {
 				lost = fmt.Sprintf("%s %s messages were dropped since the start", f[1], f[0])
 			}
@@ -294,6 +298,12 @@ func readPools(p *attach.Part) attach.Reading {
 			}
 			if at+1 >= len(f) {
 				continue
+			}
+			pools++
+			if v, ok := number(f[len(f)-1]); ok && cassandra && len(f)-at == 5 {
+				blocked = max(blocked, v)
+			} else {
+				cassandra = false // rows of another form, or one that was cut
 			}
 			queue, _ := number(f[at+1])
 			waiting += queue
@@ -308,7 +318,13 @@ func readPools(p *attach.Part) attach.Reading {
 		r.figure(who)
 		r.Means = "Requests wait for a thread of a pool at this instant: a burst does that as well as a slow disk."
 	} else {
-		r.figure("no queue")
+		r.figure("no queue in " + attach.Plural(pools, "pool") + " shown")
+	}
+	switch {
+	case cassandra && blocked == 0:
+		r.figure("no task of these pools was ever blocked since the start")
+	case cassandra:
+		r.figure(fmt.Sprintf("blocked since the start: at most %s tasks of one pool", count(blocked)))
 	}
 	if lost != "" {
 		r.figure(lost)
@@ -317,7 +333,10 @@ func readPools(p *attach.Part) attach.Reading {
 		r.candidate("pool-exhaustion", who)
 		r.candidate("disk-wait", "threads of the pool may wait for the disk")
 	}
-	r.Not = "A queue of compactions is work in the background, which no request waits for."
+	r.Not = "A queue of compactions is work in the background, which no request waits for. What is completed is a count since the start."
+	if strings.HasPrefix(strings.TrimSpace(p.Lines[0].Text), "Pool Name") && !listed {
+		r.Not += " Which messages were dropped, these lines do not say."
+	}
 	r.next("the same twice, ten seconds apart", "whether the queue stays")
 	if waiting == 0 {
 		return r.done(attach.Healthy)
