@@ -15,6 +15,7 @@
 //	gctrace_stopped.go the same before Go 1.5, where all marking is a stop
 //	scvg.go         lines of the scavenger and of the pacer
 //	schedtrace.go   schedtrace and scheddetail
+//	schedjudge.go   what follows from their samples
 //	stack.go        stacks of goroutines: headers, calls, places
 //	dump.go         dumps with a header for each goroutine: debug=2, panics, SIGQUIT
 //	dump_words.go   of them: leaks and panics that are reported, lines in reversed order

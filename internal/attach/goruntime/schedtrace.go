@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
-	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/format/paste"
 )
 
@@ -90,10 +89,21 @@ type snapshot struct {
 	locals             bool   // the queues of Ps are in it
 	shown              int    // of scheddetail: Ps whose lines are there
 	states             [3]int // of them: idle, running, in a system call
+	listed             [5]int // of scheddetail: goroutines that are idle, runnable, running, in a system call, waiting
+	resting            int    // threads without work; -1: not printed
 	gcWaiting          bool
 }
 
 func (s *snapshot) runnable() int { return s.global + s.local }
+
+// blocked is how many threads neither rest nor have a P: in system calls or C code. One more is the
+// runtime's monitor.
+func (s *snapshot) blocked() int {
+	if s.resting < 0 {
+		return 0
+	}
+	return max(0, s.threads-s.resting-(s.ps-s.idle)-1)
+}
 
 func (s *snapshot) perP() float64 { return ratio(float64(s.runnable()), float64(s.ps)) }
 
@@ -101,7 +111,7 @@ func parseSched(line string) (s snapshot, ok bool) {
 	rest := line[schedStart(line)+len("SCHED "):]
 	at, rest, _ := strings.Cut(rest, "ms: ")
 	msec, ok := number(at)
-	s.at = msec / 1e3
+	s.at, s.resting = msec/1e3, -1
 	if open := strings.IndexByte(rest, '['); open >= 0 { // "[4 55]", since Go 1.26 "[ 4 55 ] schedticks=[ 1 2 ]"
 		list, _, closed := strings.Cut(rest[open+1:], "]")
 		for _, f := range strings.Fields(list) {
@@ -129,6 +139,8 @@ func parseSched(line string) (s snapshot, ok bool) {
 			s.idle = n
 		case key == "threads":
 			s.threads = n
+		case key == "idlethreads":
+			s.resting = n
 		case key == "spinningthreads":
 			s.spinning = n
 		case key == "runqueue":
@@ -169,6 +181,12 @@ func parseSnapshots(lines []paste.Line) (out []snapshot, flaws []string) {
 			continue
 		}
 		head := detailLine(line.Text)
+		if head != "" && head[0] == 'G' && len(out) > 0 {
+			_, rest, _ := strings.Cut(line.Text, "status=")
+			if n, isNumber := whole(rest[:digits(rest)]); isNumber && n < len(out[len(out)-1].listed) {
+				out[len(out)-1].listed[n]++
+			}
+		}
 		if head == "" || head[0] != 'P' || len(out) == 0 {
 			continue
 		}
@@ -210,7 +228,7 @@ func readSched(p *attach.Part) attach.Reading {
 		r.Flaws = append(r.Flaws, fmt.Sprintf("the samples are of %d starts or processes; the one with most samples is read", starts))
 	}
 	samples := all
-	if len(all) > 1 && all[0].at < 0.5 {
+	if len(all) > 1 && all[0].at < firstMoment {
 		samples = all[1:] // a program's first moment
 	}
 	ps := samples[0].ps
@@ -247,22 +265,31 @@ func readSched(p *attach.Part) attach.Reading {
 	if most.shown > 0 && most.shown < most.ps {
 		queues = fmt.Sprintf("at least %d global + %d local = %d runnable goroutines (%d of %d Ps are shown)", most.global, most.local, most.runnable(), most.shown, most.ps)
 	}
+	when := "longest queue"
+	if len(samples) < len(all) {
+		when += fmt.Sprintf(", without the first sample at %.3f s", all[0].at)
+	}
 	r.Figures = []string{
-		fmt.Sprintf("longest queue: %s at %.3f s", queues, most.at),
+		fmt.Sprintf("%s: %s at %.3f s", when, queues, most.at),
 		fmt.Sprintf("%d of %d samples have %.0f or more runnable goroutines for each P and no idle P; %d have idle Ps and nobody waiting", long, len(samples), queueLong, idle),
 		fmt.Sprintf("median %s runnable for each P; %.2g spinning threads on average, %d threads", short(attach.Median(perP)), ratio(float64(spinning), float64(len(samples))), threads),
 	}
-	if len(samples) == 1 && most.shown > 0 {
-		r.Figures = slices.Insert(r.Figures, 1, fmt.Sprintf("of %s shown, %d run goroutines, %d are in system calls and %d are idle",
-			count(most.shown, "P", "Ps"), most.states[1], most.states[2], most.states[0]))
+	if len(samples) == 1 {
+		r.Figures = append([]string{fmt.Sprintf("queued: %s at %.3f s, idleprocs=%d, %s", queues, most.at, most.idle, count(threads, "thread", "threads"))}, most.detail()...)
 	}
 	if threads >= manyThreads && threads >= threadsPerP*ps {
-		r.Figures = slices.Insert(r.Figures, 0, fmt.Sprintf("%d threads at most, for %s: threads in system calls or C code keep theirs", threads, count(ps, "P", "Ps")))
+		r.Figures = slices.Insert(r.Figures, 0, threadsText(samples, threads, ps))
 	}
 	if text := grows(samples); text != "" {
 		r.Figures = slices.Insert(r.Figures, 1, text)
 	}
 	judgeSched(&r, samples, long, perP)
+	if len(samples) < len(all) && r.State == attach.Healthy {
+		r.Means += " after the first moment"
+	}
+	if len(samples) == 1 && most.at < firstMoment && most.runnable() > 0 {
+		r.Means += "; and it is of the program's start, when all its goroutines are new"
+	}
 	if r.State == attach.Healthy && float64(busy) >= queueAlways*float64(len(samples)) && len(samples) > 1 && attach.Median(perP) >= 1 {
 		r.State, r.Signs = attach.CannotTell, nil
 		r.Means = fmt.Sprintf("all Ps are busy in %d of %d samples, and %s goroutines wait for each (median): each waits for some time slices of 10 ms whenever it wants to run", busy, len(samples), short(attach.Median(perP)))
@@ -273,124 +300,4 @@ func readSched(p *attach.Part) attach.Reading {
 		r.Next = []attach.Next{{Command: "whystall diagnose --pid PID", Why: "shows which goroutines queue, and what has the Ps meanwhile"}}
 	}
 	return r
-}
-
-// grows says that the queue only grows from sample to sample; "": it does not.
-func grows(samples []snapshot) string {
-	if len(samples) < 3 {
-		return ""
-	}
-	first, last := samples[0], samples[len(samples)-1]
-	for i, s := range samples[1:] {
-		if s.runnable() < samples[i].runnable() || !s.locals && samples[i].locals {
-			return ""
-		}
-	}
-	if last.runnable() < first.runnable()*5/4 || last.runnable() < 2*last.ps || last.at <= first.at {
-		return ""
-	}
-	rate := float64(last.runnable()-first.runnable()) / (last.at - first.at)
-	return fmt.Sprintf("it grows from sample to sample: %d runnable at %.3f s, %d at %.3f s, %.0f more each second", first.runnable(), first.at, last.runnable(), last.at, rate)
-}
-
-// manyThreads is more than a program has that does not wait in system calls or C code.
-const (
-	manyThreads = 200
-	queueSome   = 3 // goroutines in the queue of each P that is always busy
-	threadsPerP = 20
-)
-
-// short writes a small number with a decimal, and a large one without.
-func short(v float64) string {
-	if v >= 10 {
-		return fmt.Sprintf("%.0f", v)
-	}
-	return fmt.Sprintf("%.2g", v)
-}
-
-// longestRun is the samples of one start of a program: its time only grows, and its Ps stay. It
-// returns how many starts there are.
-func longestRun(all []snapshot) (best []snapshot, starts int) {
-	from := 0
-	for i := 1; i <= len(all); i++ {
-		if i < len(all) && all[i].at >= all[i-1].at {
-			continue
-		}
-		starts++
-		if i-from > len(best) {
-			best = all[from:i]
-		}
-		from = i
-	}
-	return best, starts
-}
-
-// queued reports whether goroutines wait long for a P.
-func (s snapshot) queued() bool { return s.perP() >= queueLong && s.idle == 0 }
-
-// leastTail is how many samples at the end say that something has changed and stays.
-const leastTail = 3
-
-// queuedToEnd counts the samples at the end that have long queues, one after another.
-func queuedToEnd(samples []snapshot) (n int) {
-	for n < len(samples) && samples[len(samples)-1-n].queued() {
-		n++
-	}
-	return n
-}
-
-func judgeSched(r *attach.Reading, samples []snapshot, long int, perP []float64) {
-	n := len(samples)
-	share := ratio(float64(long), float64(n))
-	often := fmt.Sprintf("%d of %d samples", long, n)
-	switch {
-	case n == 1:
-		r.Glance = true
-		r.State = attach.CannotTell
-		r.Means = "one sample is a glance: queues of Go's scheduler change within milliseconds"
-		r.Next = []attach.Next{{Command: "GODEBUG=schedtrace=100", Why: "samples over some seconds say how often goroutines queue"}}
-		switch s := samples[0]; {
-		case s.runnable() == 0 && s.locals && (s.shown == 0 || s.shown >= s.ps):
-			r.State = attach.Healthy
-			r.Means = "nobody queues for a P in this one sample, which is a glance"
-		case s.runnable() == 0:
-			r.Means = "nobody is in the queues that this one sample shows, and others are cut off"
-		case s.idle > 0:
-			r.Means = fmt.Sprintf("%s while %s: one sample does not say for how long",
-				count(s.runnable(), "goroutine is queued", "goroutines are queued"), count(s.idle, "P is idle", "Ps are idle"))
-		case s.states[0] > 0:
-			r.Means = fmt.Sprintf("%s, and by its line %s: one sample does not say for how long",
-				count(s.runnable(), "goroutine is queued", "goroutines are queued"), count(s.states[0], "P is idle", "Ps are idle"))
-		case long == 0:
-			r.Means = fmt.Sprintf("no P is idle, and %s: one sample does not say for how long",
-				count(s.runnable(), "goroutine is queued", "goroutines are queued"))
-		}
-	case long >= 2 && share >= queueOften:
-		r.State = attach.Ill
-		sure := finding.Possible
-		r.Means = fmt.Sprintf("runnable goroutines wait for a P in bursts: in %s, and not all the time", often)
-		if share >= queueAlways {
-			r.Means = fmt.Sprintf("runnable goroutines wait for a P in %s: there is more work than the Ps get done, be it much work or little CPU", often)
-			if grows(samples) != "" {
-				r.Means += ", and the queue grows all the while"
-			}
-			if n >= 5 {
-				sure = finding.Supported
-			}
-		}
-		if tail := queuedToEnd(samples); tail == long && tail >= leastTail && tail < n {
-			r.Means = fmt.Sprintf("from %.3f s on, runnable goroutines wait for a P in each of the %d samples to the end, and in none before", samples[n-tail].at, tail)
-		}
-		r.Not = "who waits and what runs meanwhile; threads that the kernel keeps off their CPUs look the same"
-		r.Signs = []attach.Sign{{Cause: "sched-latency", Grade: attach.Found, Sure: sure, Share: share, Proof: r.Figures[:2]}}
-		r.Next = []attach.Next{{Command: "whystall diagnose --pid PID", Why: "shows which goroutines queue, and what has the Ps meanwhile"}}
-	case long > 0:
-		r.State = attach.CannotTell
-		r.Means = fmt.Sprintf("runnable goroutines queue in %s: a burst, of which these samples say no more", often)
-		r.Next = []attach.Next{{Command: "GODEBUG=schedtrace=100", Why: "more samples say how often it comes"}}
-	default:
-		r.State = attach.Healthy
-		r.Means = "hardly a goroutine waits for a P: run queues are short in all samples"
-		r.Signs = []attach.Sign{{Cause: "sched-latency", Grade: attach.Against, Share: min(1, attach.Median(perP))}}
-	}
 }
