@@ -27,7 +27,7 @@ func (k *kiReport) readCalls(r *attach.Reading) {
 			line += fmt.Sprintf("; of it %s CPU, %s asleep, %s for a CPU", lasts(c.running), lasts(c.asleep), lasts(c.queued))
 		}
 		if c.rate > 0 {
-			line += fmt.Sprintf("; %s calls/s, so in %s", trim(c.rate), lasts(float64(c.count)/c.rate))
+			line += fmt.Sprintf("; over %s, by its rate", lasts(float64(c.count)/c.rate))
 		}
 		if c.errs > 0 {
 			how := "failed"

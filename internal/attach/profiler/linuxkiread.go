@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
-	"github.com/whystall/whystall/internal/finding"
 )
 
 // kiReport is what the parts of a LinuxKI report say.
@@ -428,41 +427,4 @@ func (k *kiReport) readSched(r *attach.Reading) {
 	case k.queue/all < 0.05:
 		r.Means = fmt.Sprintf("It hardly waits for a CPU; %s of the time it sleeps, and in what decides.", pct(k.sleep/all))
 	}
-}
-
-// readTasks reads tables of tasks. A thread of the kernel has no quota: where one waits for a CPU,
-// another has it.
-func (k *kiReport) readTasks(r *attach.Reading) {
-	if len(k.tasks) == 0 {
-		return
-	}
-	k.says(attach.Plural(len(k.tasks), "task"))
-	worst, longest := k.tasks[0], k.tasks[0]
-	for _, t := range k.tasks {
-		if t.queued > worst.queued {
-			worst = t
-		}
-		if t.longest > longest.longest {
-			longest = t
-		}
-	}
-	all := worst.run + worst.queued + worst.sleep
-	r.Figures = append(r.Figures, fmt.Sprintf("longest run queue time: %s of %s, %s (PID %d)", lasts(worst.queued), lasts(all), worst.command, worst.pid))
-	if longest.hasLongest {
-		r.Figures = append(r.Figures, fmt.Sprintf("longest single wait for a CPU: %s, %s (PID %d)", lasts(longest.longest), longest.command, longest.pid))
-	}
-	top := k.tasks[0]
-	r.Figures = append(r.Figures, fmt.Sprintf("first: %s ran %s, %s of it in the kernel", top.command, lasts(top.run), lasts(top.sys)))
-	if !longest.hasLongest || longest.longest < 0.1 {
-		return
-	}
-	proof := fmt.Sprintf("%s waited up to %s for a CPU", longest.command, lasts(longest.longest))
-	r.Means = upper(proof) + ": something with a higher priority, or with preemption off, held it."
-	if strings.HasPrefix(longest.command, "[") {
-		r.State = attach.Ill
-		r.Signs = append(r.Signs, attach.Sign{Cause: "cpu-contention", Grade: attach.Found, Sure: finding.Possible, Proof: []string{proof + "; threads of the kernel have no quota"}})
-		return
-	}
-	r.Signs = append(r.Signs, attach.Sign{Cause: "cpu-contention", Grade: attach.Candidate, Proof: []string{proof}},
-		attach.Sign{Cause: "cpu-throttled", Grade: attach.Candidate, Proof: []string{proof}})
 }

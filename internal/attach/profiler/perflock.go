@@ -62,12 +62,13 @@ const spunTooLong = 0.1
 // lockRowOf reads a row of either table.
 func lockRowOf(text string) (row lockRowSum, ok bool) {
 	if m := contentionRow.FindStringSubmatch(text); m != nil {
-		row.name = strings.TrimSpace(m[8] + " at " + m[9])
+		row.name = contendedBy(m[8], m[9])
 		row.n, _ = number(m[1])
 		row.sum, _ = number(m[2])
 		row.longest, _ = number(m[4])
 		row.sum, row.longest = row.sum*unitSeconds(m[3]), row.longest*unitSeconds(m[5])
-		row.doubted = (m[8] == "spinlock" || strings.HasPrefix(m[8], "rwlock")) && row.longest >= spunTooLong
+		spins := m[8] == "spinlock" || strings.HasPrefix(m[8], "rwlock") || strings.HasSuffix(m[9], "(spinlock)") || strings.HasSuffix(m[9], "(rwlock)")
+		row.doubted = spins && row.longest >= spunTooLong
 	} else if m := lockRow.FindStringSubmatch(text); m != nil {
 		row.name = m[1]
 		row.n, _ = number(m[3])
@@ -81,6 +82,18 @@ func lockRowOf(text string) (row lockRowSum, ok bool) {
 		row.lone = row.longest
 	}
 	return row, true
+}
+
+// contendedBy names a row by its last columns: a kind of lock and who asks for it, with -t a thread,
+// or with -l a lock's address and name.
+func contendedBy(first, second string) string {
+	if pid, ok := whole(first); ok {
+		return fmt.Sprintf("%s (%d)", second, pid)
+	}
+	if len(first) >= 12 && strings.Trim(first, "0123456789abcdef") == "" {
+		return second + " at " + first
+	}
+	return strings.TrimSpace(first + " at " + second)
 }
 
 // says is the line of figures of a row.

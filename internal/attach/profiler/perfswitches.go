@@ -15,6 +15,8 @@ var (
 	switchNamed = pattern.New(`^prev_comm=(.*) prev_pid=(\d+) prev_prio=-?\d+ prev_state=(\S+) ==> next_comm=(.*) next_pid=(\d+)`)
 	// "shopd:6439 [120] D ==> swapper/1:0 [120]"
 	switchShort = pattern.New(`^(.+):(\d+) \[-?\d+\] (\S+) ==> (.+):(\d+) \[-?\d+\]`)
+	// "comm=perf pid=13418 prio=120 orig_cpu=9 dest_cpu=10"
+	movedTo = pattern.New(`^comm=(.*) pid=\d+ prio=-?\d+ orig_cpu=(\d+) dest_cpu=(\d+)`)
 	// "comm=perf pid=13418 runtime=139748 [ns]"
 	ranFor = pattern.New(`^comm=(.*) pid=\d+ runtime=(\d+) \[ns\]`)
 	// "259,0 R 4096 () 429974552 + 8 [shopd]", and of the end "259,0 R () 429974552 + 8 [0]"
@@ -33,6 +35,8 @@ type switches struct {
 	first, last    float64
 	seen           map[string]bool
 	issuers        map[int]string // what a thread's last event was, where it issued a request
+	moves          int            // of threads to other CPUs
+	moved          string         // the last of them
 	switchesAtHand bool
 	calls          callTrace // system calls, by pairs of their events
 	inside         map[int]tracedCall
@@ -101,6 +105,11 @@ func (s *switches) event(tid int, at float64, event, rest string) {
 		s.back(next, at, false)
 		if prev > 0 && len(s.off) < most {
 			s.off[prev] = leftCPU{at: at, name: strings.TrimSpace(m[1]), state: m[3], issued: wasIssued}
+		}
+	case "sched:sched_migrate_task":
+		if m := movedTo.FindStringSubmatch(rest); m != nil {
+			s.moves++
+			s.moved = fmt.Sprintf("%s from CPU %s to %s", m[1], m[2], m[3])
 		}
 	case "sched:sched_stat_runtime":
 		if m := ranFor.FindStringSubmatch(rest); m != nil && len(s.ran) < most {
@@ -209,6 +218,9 @@ func (s *switches) reading() (r attach.Reading, ok bool) {
 	s.blocks(&r)
 	if s := topTimes(s.ran); s != "" {
 		r.Figures = append(r.Figures, "on CPUs by sched_stat_runtime: "+s)
+	}
+	if s.moves > 0 {
+		r.Figures = append(r.Figures, fmt.Sprintf("%s to another CPU, the last: %s", attach.Plural(s.moves, "move"), s.moved))
 	}
 	r.Not = "These are scheduler events and no CPU samples. One wait is no rate, and a thread that leaves its CPU mostly has nothing to do."
 	switch {

@@ -142,7 +142,11 @@ func readTraceSum(p *attach.Part) attach.Reading {
 	if total > 0 {
 		r.Title += fmt.Sprintf(", %s in calls", lasts(total))
 	}
-	for _, s := range t.sums()[:min(3, len(t.byName))] {
+	shown := min(3, len(t.byName))
+	if len(t.byName) > 3 {
+		shown = 2 // how often which calls come together says as much as the third
+	}
+	for _, s := range t.sums()[:shown] {
 		line := fmt.Sprintf("%s: %s took %s, %s each", s.name, attach.Plural(s.n, "call"), lasts(s.seconds), lasts(s.seconds/float64(max(s.n, 1))))
 		if longest := s.longest; longest > 0 && s.n > 1 {
 			line += fmt.Sprintf(", longest %s", lasts(longest))
@@ -159,8 +163,24 @@ func readTraceSum(p *attach.Part) attach.Reading {
 		}
 		r.Figures = append(r.Figures, line)
 	}
+	if len(t.byName) > shown {
+		r.Figures = append(r.Figures, "calls: "+t.oftenest(6))
+	}
 	sumMeaning(&r, t, idle, total)
 	return r
+}
+
+// oftenest lists the calls that came most often.
+func (t *callTrace) oftenest(n int) string {
+	counts := map[string]int{}
+	for name, s := range t.byName {
+		counts[name] = s.n
+	}
+	var out []string
+	for _, name := range attach.Largest(counts)[:min(n, len(counts))] {
+		out = append(out, fmt.Sprintf("%d %s", counts[name], name))
+	}
+	return strings.Join(out, ", ")
 }
 
 func sumMeaning(r *attach.Reading, t *callTrace, idle, total float64) {

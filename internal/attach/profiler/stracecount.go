@@ -319,7 +319,7 @@ func countMeaning(r *attach.Reading, byKind map[waitKind]float64, total float64,
 			}
 			r.Means = fmt.Sprintf("%s; %s of it is in calls that wait for work or for time to pass, %s in futex.", how, pct(idle), pct(byKind[waitLock]/total))
 		default:
-			r.Means = fmt.Sprintf("Without -w these seconds are CPU time in the kernel and no waiting; %s of it is in calls that wait for work.", pct(idle))
+			r.Means = fmt.Sprintf("Without -w these seconds are CPU time in the kernel and no waiting; %s of it is in calls that wait for work, %s in futex.", pct(idle), pct(byKind[waitLock]/total))
 		}
 		if sync := byKind[waitSync] / total; c.wall && sync >= 0.2 && byKind[waitSync] >= 0.1 {
 			r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate, Share: sync,
