@@ -13,7 +13,8 @@
 //	vmstat.go, buddyinfo.go, meminfo.go, pressure.go
 //	settings.go      sysctl, huge pages
 //	host.go          /proc/stat, load
-//	host_tables.go   interrupts, softirqs, slabs, zones, types of pages
+//	host_tables.go   interrupts, softirqs, slabs
+//	host_zones.go    zones of memory, types of pages
 //	softnet.go       packets that CPUs took and dropped
 //	counters.go      files with several counters in a line: diskstats.go, netcounters.go
 //	netsnmp.go       counters of network protocols; sockets

@@ -34,7 +34,11 @@ var limits = &attach.Kind{
 				text += ", soft and hard"
 			}
 			if m[1] == "Max open files" || m[1] == "Max processes" {
-				r.Figures = append([]string{text}, r.Figures...)
+				at := 0
+				if m[1] == "Max processes" && len(r.Figures) > 0 && strings.HasPrefix(r.Figures[0], "max open files") {
+					at = 1
+				}
+				r.Figures = slices.Insert(r.Figures, at, text)
 			} else {
 				r.Figures = append(r.Figures, text)
 			}

@@ -209,7 +209,11 @@ func (run *pidstatRun) disk(v *verdict) {
 	v.figure("%s", proof)
 	switch {
 	case share >= 0.2 && !run.averages:
-		v.found("disk-wait", finding.Supported, share, proof, v.Figures[len(v.Figures)-2])
+		sure := finding.Supported
+		if run.samples < enoughSamples {
+			sure = finding.Possible // a second or two
+		}
+		v.found("disk-wait", sure, share, proof, v.Figures[len(v.Figures)-2])
 		v.means("%s waits for the disk", one)
 	case share >= 0.05 || run.averages:
 		v.candidate("disk-wait", share, proof)

@@ -158,6 +158,13 @@ var waitPlaces = []struct {
 	{[]string{"__mutex_lock", "mutex_lock"}, "kernel-lock"},
 }
 
+// waitsElsewhere are kernel functions whose wait is of no cause's own.
+var waitsElsewhere = []struct{ prefix, what string }{
+	{"rpc_wait", "an answer of a server of files (NFS)"}, {"nfs_wait", "an answer of a server of files (NFS)"},
+	{"txg_", "a transaction group of ZFS"}, {"cv_wait", "another thread of ZFS"}, {"cv_timedwait", "another thread of ZFS"},
+	{"fuse_", "the program of a file system (FUSE)"}, {"request_wait_answer", "the program of a file system (FUSE)"},
+}
+
 // shortPlace is how many letters of a name ps prints where no width is given.
 const shortPlace = 6
 
@@ -241,6 +248,11 @@ func psStates(v *verdict, all []process, names []string) {
 	}
 	proof := v.Figures[len(v.Figures)-1]
 	psReclaimer(v, all)
+	for _, w := range waitsElsewhere {
+		if strings.HasPrefix(most, w.prefix) && places[most] >= 3 {
+			v.means("%d threads sleep in %s at that moment: they wait for %s", places[most], most, w.what)
+		}
+	}
 	if cause := placeCause(most); cause != "" && places[most] >= 3 {
 		v.proves(cause, proof)
 		v.means("%d threads sleep in %s at that moment", places[most], most)

@@ -2,7 +2,9 @@ package systool
 
 import (
 	"fmt"
+	"math"
 	"slices"
+	"strings"
 )
 
 // manyWait is a load average that few machines have without threads in D, where few threads run.
@@ -48,4 +50,64 @@ func (s *screen) fullCPUs(v *verdict, c cpuUse) {
 	v.means("%s: threads that compute alone, or interrupts that only this CPU serves", text)
 	v.not("whether the service waits for such a thread: the mean of all CPUs hides it, and one screen is a glance")
 	v.next("pidstat -u -t 1 10", "which threads fill a CPU")
+}
+
+// calm reports whether iowait lasted for seconds only, by the load average of the last minute.
+// Iowait needs threads in D, which it counts: a wait of 6 s leaves a tenth of the share in it.
+func (s *screen) calm(c cpuUse) bool {
+	at := slices.IndexFunc(s.names, func(name string) bool { return name == "S" || name == "STAT" })
+	for _, r := range s.rows {
+		if at >= 0 && at < len(r.cells) && strings.HasPrefix(r.cells[at], "D") {
+			return false
+		}
+	}
+	return s.load != nil && s.load[0] < c.wa/1000
+}
+
+// loaded judges the load average, which counts runnable threads and those in D over minutes.
+func (s *screen) loaded(v *verdict, c cpuUse, known bool) {
+	if s.load == nil || v.has() {
+		return
+	}
+	if known && c.cpus > 0 && c.id <= idleNone && c.wa <= idleNone && s.load[0] >= queueMatters*float64(c.cpus) && s.load[1] >= queueMatters*float64(c.cpus) {
+		c.runnable, c.load = min(s.load[0], s.load[1]), true
+		v.Means, v.Not, v.unsure = "", "", false
+		c.queue(v)
+		return
+	}
+	most := max(s.load[0], s.load[1])
+	switch {
+	case most < 2:
+	case !known:
+		v.unsure = true
+		v.means("a load average of %s: whether that is much depends on how many CPUs there are", fixed(most))
+		v.next("nproc", "the load average is to be held against the number of CPUs")
+	case known && c.id >= 80 && most >= 8:
+		v.unsure = true
+		v.means("a load average of %s with CPUs %s %% idle: it counts threads in D as well, and bursts", plain(most), plain(c.id))
+		v.next("ps -eLo state,wchan:32,comm | grep ^[RD]", "which threads it counts: R want a CPU, D wait in the kernel")
+		v.next("nproc", "the load average is to be held against the number of CPUs")
+	case known && c.id <= idleNone:
+		v.unsure = true
+		v.means("the CPUs are %s %% busy, and the load average is %s: whether threads queue depends on how many CPUs there are", plain(100-c.id-c.wa), plain(s.load[0]))
+		v.next("nproc", "the load average is to be held against the number of CPUs")
+	}
+}
+
+// crowded: so many threads run or want to that there are not as many CPUs. CPUs that are all busy
+// count as much in the load average, which bounds their number.
+func (s *screen) crowded(v *verdict, c cpuUse, known bool) {
+	if !known || s.load == nil || c.cpus > 0 || c.id > idleNone || c.wa > idleNone || v.has() {
+		return
+	}
+	busy := (100 - c.id - c.wa) / 100
+	most := math.Floor(slices.Max(s.load) / busy)
+	if most < 1 || float64(s.running-1) < queueMatters*most { // one of them is top itself
+		return
+	}
+	proof := fmt.Sprintf("%d threads run or want to, and by the load average the busy CPUs are %s at most", s.running, plain(most))
+	v.candidate("cpu-contention", 0, proof)
+	v.candidate("runqueue-saturation", 0, proof)
+	v.Figures[0] += fmt.Sprintf("; %d running at that moment", s.running)
+	v.next("nproc", "the load average is to be held against the number of CPUs")
 }
