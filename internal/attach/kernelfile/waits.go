@@ -184,6 +184,9 @@ func waitWords(w wait) string {
 		if !w.io {
 			return "the journal or a lock of its file system"
 		}
+		if w.at == "blk_mq_get_tag" || w.at == "get_request_wait" {
+			return "a free place in a disk's full queue of requests"
+		}
 		return "the disk"
 	case sched.BlockKernelLock:
 		return "a lock of the kernel"

@@ -352,7 +352,7 @@ var jvmRules = []rule{
 		"com.alibaba.druid.pool.DruidDataSource.*", "org.apache.tomcat.jdbc.pool.*", "org.apache.http.pool.*", "AbstractConnPool.*", "getConnection", "borrowObject",
 		"getPoolEntryBlocking", "org.apache.http.impl.conn.*leaseConnection", "redis.clients.util.Pool.getResource"}},
 	{idle, 0, anything, 4, []string{"java.util.concurrent.ForkJoinPool.runWorker", "java.util.TimerThread.mainLoop", "java.lang.ref.Reference$ReferenceHandler.run",
-		"javax.swing.TimerQueue.run", "sun.awt.AWTAutoShutdown.run"}},
+		"java.lang.ref.NativeReferenceQueue.await", "java.lang.ref.NativeReferenceQueue.remove*", "javax.swing.TimerQueue.run", "sun.awt.AWTAutoShutdown.run"}},
 	{idle, 0, anything, 0, []string{"java.util.concurrent.ThreadPoolExecutor.getTask", "java.util.concurrent.ForkJoinPool.awaitWork",
 		"java.lang.ref.ReferenceQueue.remove", "java.lang.ref.Reference.waitForReferencePendingList", "java.lang.Thread.sleep*",
 		"sun.nio.ch.EPoll*", "sun.nio.ch.KQueue*", "sun.nio.ch.SelectorImpl.*", "socketAccept", "java.net.ServerSocket.*", "sun.nio.ch.ServerSocketChannelImpl.accept*", "sun.nio.ch.NioSocketImpl.accept",
