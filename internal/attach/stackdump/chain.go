@@ -43,7 +43,8 @@ func (d *dump) chained(r *attach.Reading, t tally, list []*convoy) {
 	if root == nil || locks[root] < 2 {
 		return
 	}
-	line := fmt.Sprintf("%s (of %d) for %d locks that end at one thread, %s: %s", waits(behind[root]), t.total, locks[root], root.who(), root.does())
+	line := fmt.Sprintf("%s (of %d) for %d locks that end at one thread, %s: %s", waits(behind[root]), t.total, locks[root],
+		root.who(), root.does())
 	r.Figures = append([]string{line}, r.Figures...)
 	r.Means = "The queues are one chain: what holds up its first thread holds up all of them."
 }

@@ -75,7 +75,8 @@ func readDotnetDump(p *attach.Part) attach.Reading {
 		} else if m := sosThread.FindStringSubmatch(l.Text); m != nil {
 			t = &thread{n: 1, id: hex("0x" + m[1]), name: "0x" + m[1]}
 			d.threads = append(d.threads, t)
-		} else if m := sosFrame.FindStringSubmatch(l.Text); m != nil && t != nil && len(t.frames) < 400 && !strings.HasPrefix(m[2], "[") && m[2] != "" {
+		} else if m := sosFrame.FindStringSubmatch(l.Text); m != nil && t != nil && len(t.frames) < 400 &&
+			!strings.HasPrefix(m[2], "[") && m[2] != "" {
 			fn, _, _ := strings.Cut(m[2], "(")
 			t.frames = append(t.frames, frame{fn: fn})
 		}
@@ -129,7 +130,8 @@ func (d *dump) readMonitors(monitors []monitor) attach.Reading {
 		r.Means = "Owners of monitors wait for monitors themselves: a deadlock fits, and which monitor each of them wants is not printed."
 	}
 	r.Signs = []attach.Sign{sign}
-	r.Next = []attach.Next{{Command: "setthread " + orPID(first.owner) + "; clrstack", Why: "what the owner does meanwhile: an owner that waits for a monitor as well fits a deadlock"}}
+	r.Next = []attach.Next{{Command: "setthread " + orPID(first.owner) + "; clrstack",
+		Why: "what the owner does meanwhile: an owner that waits for a monitor as well fits a deadlock"}}
 	return r
 }
 

@@ -9,7 +9,8 @@ import (
 )
 
 // enders are functions by which a program ends itself.
-var enders = rule{names: []string{"raise", "abort", "gsignal", "pthread_kill_implementation", "assert_fail", "assert_fail_base", "fortify_fail", "libc_fatal", "libc_message",
+var enders = rule{names: []string{"raise", "abort", "gsignal", "pthread_kill_implementation", "assert_fail", "assert_fail_base",
+	"fortify_fail", "libc_fatal", "libc_message",
 	"std::terminate", "terminatev", "verbose_terminate_handler", "g_assertion_message", "rust_panic", "ABORT_NOW"}}
 
 // ends reports whether a thread is about to end the program.
@@ -31,7 +32,8 @@ func (d *dump) ended(r *attach.Reading) bool {
 	}
 	r.State = attach.CannotTell
 	if !aborts && !fault {
-		r.Means = fmt.Sprintf("The program ended by %s, which another process may have sent, to one that hung as well: no threads queue behind one lock here.", d.signal)
+		r.Means = fmt.Sprintf("The program ended by %s, which another process may have sent, "+
+			"to one that hung as well: no threads queue behind one lock here.", d.signal)
 		r.Not = "Why it was ended is not in it, nor whether anything was slow before."
 		return true
 	}
@@ -121,7 +123,8 @@ func (d *dump) spinning(r *attach.Reading) bool {
 	r.Figures = append(r.Figures, line)
 	r.Signs = append(r.Signs, attach.Sign{Cause: "spinning", Grade: attach.Candidate, Proof: []string{line}, Share: share(n, d.total())})
 	r.Means = "Threads that spin wait without a sleep: whether these go on, or stay where they are, a second dump tells."
-	r.Next = append(r.Next, attach.Next{Command: "gdb -p PID -batch -ex 'thread apply all bt'", Why: "taken three times: whether the same threads stand at the same line"})
+	r.Next = append(r.Next, attach.Next{Command: "gdb -p PID -batch -ex 'thread apply all bt'",
+		Why: "taken three times: whether the same threads stand at the same line"})
 	return true
 }
 
@@ -135,9 +138,11 @@ func (d *dump) spinLock(r *attach.Reading) bool {
 		line := fmt.Sprintf("one thread is in %s, called by %s", short(t.frames[0].fn), place)
 		r.State = attach.CannotTell
 		r.Figures = append(r.Figures, line)
-		r.Signs = append(r.Signs, attach.Sign{Cause: "spinning", Grade: attach.Candidate, Proof: []string{line}, Share: share(t.n, d.total())})
+		r.Signs = append(r.Signs, attach.Sign{Cause: "spinning", Grade: attach.Candidate, Proof: []string{line},
+			Share: share(t.n, d.total())})
 		r.Means = "It wants a spin lock, and uses a CPU while another thread has it: which one has it is not in these stacks."
-		r.Next = append(r.Next, attach.Next{Command: "gdb -p PID -batch -ex 'thread apply all bt'", Why: "taken three times: whether it stays there, and which threads are inside of the lock"})
+		r.Next = append(r.Next, attach.Next{Command: "gdb -p PID -batch -ex 'thread apply all bt'",
+			Why: "taken three times: whether it stays there, and which threads are inside of the lock"})
 		return true
 	}
 	return false
@@ -152,7 +157,8 @@ func (t *thread) looksAt() string {
 		if primOf(fn) != anything {
 			return ""
 		}
-		if strings.Contains(fn, "atomic") && (strings.Contains(fn, "load") || strings.Contains(fn, "operator") || strings.Contains(fn, "compare_exchange")) ||
+		if strings.Contains(fn, "atomic") && (strings.Contains(fn, "load") || strings.Contains(fn, "operator") ||
+			strings.Contains(fn, "compare_exchange")) ||
 			spinners.find([]frame{f}, anything) >= 0 || spinLock(fn) {
 			found = i
 		}

@@ -42,9 +42,10 @@ func (d *dump) hit() *thread {
 var (
 	terminated = pattern.New(`^Program (terminated with|received) signal (SIG[A-Z0-9]+|\d{1,2})\b`)
 	// numbered are signals whose numbers are the same on every system.
-	numbered = map[string]string{"3": "SIGQUIT", "4": "SIGILL", "5": "SIGTRAP", "6": "SIGABRT", "8": "SIGFPE", "9": "SIGKILL", "11": "SIGSEGV", "15": "SIGTERM"}
+	numbered = map[string]string{"3": "SIGQUIT", "4": "SIGILL", "5": "SIGTRAP", "6": "SIGABRT", "8": "SIGFPE", "9": "SIGKILL",
+		"11": "SIGSEGV", "15": "SIGTERM"}
 	// faults are the signals which a program gets for what it did itself, and no person sends.
-	faults = pattern.New(`^SIG(SEGV|BUS|FPE|ILL|SYS)$`)
+	faults = pattern.New(`^(?:SIG(?:SEGV|BUS|FPE|ILL|SYS)|EXC_BAD_ACCESS)$`)
 )
 
 // notes takes what gdb says of the program above its stacks: the signal by which it ended, whether

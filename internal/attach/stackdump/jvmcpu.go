@@ -57,12 +57,14 @@ func (d *dump) cpuUse(r *attach.Reading) {
 	if n < 2 || up < longUp && collectors < 0.1*up {
 		return
 	}
-	r.Figures = append(r.Figures, fmt.Sprintf("the %d threads shown used %s of CPU in %s since the JVM's start, %s on average", n, span(all), span(up), ofCPU(all/up)))
+	r.Figures = append(r.Figures, fmt.Sprintf("the %d threads shown used %s of CPU in %s since the JVM's start, %s on average", n,
+		span(all), span(up), ofCPU(all/up)))
 	if vm > 0.01*up {
 		r.Figures = append(r.Figures, fmt.Sprintf("of it the VM Thread %s, %s on average", span(vm), ofCPU(vm/up)))
 	}
 	if collectors/up >= 0.01 {
-		r.Figures = append(r.Figures, fmt.Sprintf("of it the collector's threads %s, %s on average", span(collectors), ofCPU(collectors/up)))
+		r.Figures = append(r.Figures, fmt.Sprintf("of it the collector's threads %s, %s on average", span(collectors),
+			ofCPU(collectors/up)))
 	}
 }
 
@@ -110,7 +112,8 @@ func (d *dump) hard(r *attach.Reading, list []*thread) {
 	r.State = attach.CannotTell
 	r.Means = fmt.Sprintf("%s: no threads queue behind one lock.", computes(len(list)))
 	r.Not = "The CPU time is an average since a thread's start: what it did in the last seconds, two dumps tell."
-	r.Next = append(r.Next, attach.Next{Command: "jcmd PID Thread.print; sleep 10; jcmd PID Thread.print", Why: "the difference of cpu= is what each thread used in these seconds"})
+	r.Next = append(r.Next, attach.Next{Command: "jcmd PID Thread.print; sleep 10; jcmd PID Thread.print",
+		Why: "the difference of cpu= is what each thread used in these seconds"})
 }
 
 func computes(n int) string {
@@ -123,7 +126,8 @@ func computes(n int) string {
 // collector reports whether a thread is one of the JVM's collectors, by the names that HotSpot
 // gives them.
 func collector(name string) bool {
-	for _, p := range []string{"GC Thread#", "ParGC Thread#", "GC task thread#", "Gang worker#", "G1 Conc#", "G1 Refine#", "G1 Main Marker", "G1 Concurrent", "G1 Parallel Marking",
+	for _, p := range []string{"GC Thread#", "ParGC Thread#", "GC task thread#", "Gang worker#", "G1 Conc#", "G1 Refine#",
+		"G1 Main Marker", "G1 Concurrent", "G1 Parallel Marking",
 		"Concurrent Mark-Sweep", "ZWorker", "ZDriver", "Shenandoah GC", "XWorker"} {
 		if strings.HasPrefix(name, p) {
 			return true

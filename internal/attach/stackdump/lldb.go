@@ -1,8 +1,6 @@
 package stackdump
 
 import (
-	"strings"
-
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
 	"github.com/whystall/whystall/internal/format/paste/pattern"
@@ -20,9 +18,7 @@ var lldb = &attach.Kind{
 		d.whole = "lldb -p PID --batch -o 'bt all'"
 		for _, l := range p.Lines {
 			if m := lldbStop.FindStringSubmatch(l.Text); m != nil && d.signal == "" {
-				if d.signal = m[1]; strings.HasPrefix(m[1], "EXC_") {
-					d.signal = "SIGSEGV"
-				}
+				d.signal = m[1]
 			}
 		}
 		for _, t := range d.threads {

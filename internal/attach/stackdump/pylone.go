@@ -10,8 +10,14 @@ import (
 // lockFiles are functions of libraries that wait for a lock file: another process holds it, or has
 // left it behind.
 var lockFiles = []struct{ file, fns string }{
-	{"torch/utils/file_baton.py", "wait"}, {"filelock/_api.py", "acquire __enter__"}, {"filelock/__init__.py", "acquire __enter__"}, {"lockfile/linklockfile.py", "acquire"},
-	{"lockfile/mkdirlockfile.py", "acquire"}, {"lockfile/pidlockfile.py", "acquire"}, {"fasteners/process_lock.py", "acquire _do_open"}, {"portalocker/utils.py", "acquire __enter__"},
+	{"torch/utils/file_baton.py", "wait"},
+	{"filelock/_api.py", "acquire __enter__"},
+	{"filelock/__init__.py", "acquire __enter__"},
+	{"lockfile/linklockfile.py", "acquire"},
+	{"lockfile/mkdirlockfile.py", "acquire"},
+	{"lockfile/pidlockfile.py", "acquire"},
+	{"fasteners/process_lock.py", "acquire _do_open"},
+	{"portalocker/utils.py", "acquire __enter__"},
 	{"zc/lockfile/__init__.py", "__init__"},
 }
 
@@ -47,18 +53,21 @@ func (d *dump) lonePython(r *attach.Reading) {
 	}
 	r.State, r.Signs = attach.CannotTell, nil
 	r.Not = "One look at one thread: how long it is there, and how often, is not in it."
-	again := attach.Next{Command: fmt.Sprintf("py-spy dump --pid %s; sleep 10; py-spy dump --pid %[1]s", d.pidWord()), Why: "whether it still is in the same place"}
+	again := attach.Next{Command: fmt.Sprintf("py-spy dump --pid %s; sleep 10; py-spy dump --pid %[1]s", d.pidWord()),
+		Why: "whether it still is in the same place"}
 	switch {
 	case t.lockFile():
 		line = "the one thread waits for a lock file, in " + line
 		r.Means = "It waits for a lock file: another process holds it, or one that ended has left it behind. The file's age and its owner tell which."
-		r.Signs = []attach.Sign{{Grade: attach.Outside, Where: "another process that holds a lock file, or has left it behind", Proof: []string{line}}}
+		r.Signs = []attach.Sign{{Grade: attach.Outside, Where: "another process that holds a lock file, or has left it behind",
+			Proof: []string{line}}}
 		r.Not = "That the file is left over is not in it, nor how long the thread waits."
 	case t.asyncio():
 		line = "the one thread waits for events in its event loop: " + line
 		r.Means = "The event loop waits for events, and no Python code runs: which tasks wait, and for what, a dump of threads does not show."
 		r.Not = "That anything hangs: tasks that wait have no thread, and so no frames here."
-		again = attach.Next{Command: "asyncio.all_tasks() and each task's print_stack(), or python -m asyncio pstree PID (3.14)", Why: "lists the tasks and where each waits"}
+		again = attach.Next{Command: "asyncio.all_tasks() and each task's print_stack(), or python -m asyncio pstree PID (3.14)",
+			Why: "lists the tasks and where each waits"}
 	case t.active():
 		line = "the one thread is at work: " + line
 		r.Means = "py-spy calls it active: it computes at this instant, or is in a call. How much time goes there, samples over some seconds tell."
@@ -92,7 +101,8 @@ func (d *dump) offCPU(r *attach.Reading) {
 		if t.lockFile() {
 			line := fmt.Sprintf("%s waits for a lock file, in %s", t.who(), t.frames[0].place())
 			r.Figures = append([]string{line}, r.Figures...)
-			r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Where: "another process that holds a lock file, or has left it behind", Proof: []string{line}})
+			r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside,
+				Where: "another process that holds a lock file, or has left it behind", Proof: []string{line}})
 			r.State, r.Means = attach.CannotTell, "A thread waits for a lock file: another process holds it, or one that ended has left it behind."
 			return
 		}
@@ -103,10 +113,12 @@ func (d *dump) offCPU(r *attach.Reading) {
 	if len(words) == 0 {
 		return
 	}
-	r.Figures = append([]string{fmt.Sprintf("off the CPU in code of the program's: %s", strings.Join(words[:min(3, len(words))], "; "))}, r.Figures...)
+	r.Figures = append([]string{fmt.Sprintf("off the CPU in code of the program's: %s",
+		strings.Join(words[:min(3, len(words))], "; "))}, r.Figures...)
 	r.State = attach.CannotTell
 	r.Means = "No threads queue behind one lock. What waits in the program's own code, and for how long, one dump does not say."
-	r.Next = append(r.Next, attach.Next{Command: fmt.Sprintf("py-spy dump --native --pid %s", d.pidWord()), Why: "the calls in C below these lines: a read, a lock, a library that computes"})
+	r.Next = append(r.Next, attach.Next{Command: fmt.Sprintf("py-spy dump --native --pid %s", d.pidWord()),
+		Why: "the calls in C below these lines: a read, a lock, a library that computes"})
 }
 
 // asyncio reports whether a thread waits in asyncio's event loop.

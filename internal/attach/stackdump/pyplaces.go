@@ -15,16 +15,31 @@ type pyPlace struct {
 
 // pyPlaces tell what a Python thread waits for, from the libraries' functions.
 var pyPlaces = []pyPlace{
-	{"queue.py", "get _get", idle, false}, {"queue.py", "put", room, false}, {"concurrent/futures/thread.py", "_worker", idle, true},
-	{"selectors.py", "select", idle, false}, {"green/select.py", "", idle, false}, {"gevent/select.py", "", idle, false},
-	{"socketserver.py", "serve_forever", idle, true}, {"socket.py", "accept", idle, false},
-	{"threading.py", "_wait_for_tstate_lock join", idle, false}, {"gunicorn/arbiter.py", "sleep wait_workers", idle, true},
-	{"multiprocessing/connection.py", "_recv recv poll wait accept", idle, false}, {"subprocess.py", "wait _wait _try_wait communicate", idle, false},
-	{"asyncio/base_events.py", "run_forever _run_once", idle, true}, {"apscheduler/", "", idle, true}, {"celery/", "", idle, true}, {"kombu/", "", idle, true},
-	{"sqlalchemy/pool/impl.py", "_do_get", pooled, false}, {"urllib3/connectionpool.py", "_get_conn", pooled, false}, {"psycopg2/pool.py", "", pooled, false},
+	{"queue.py", "get _get", idle, false},
+	{"queue.py", "put", room, false},
+	{"concurrent/futures/thread.py", "_worker", idle, true},
+	{"selectors.py", "select", idle, false},
+	{"green/select.py", "", idle, false},
+	{"gevent/select.py", "", idle, false},
+	{"socketserver.py", "serve_forever", idle, true},
+	{"socket.py", "accept", idle, false},
+	{"threading.py", "_wait_for_tstate_lock join", idle, false},
+	{"gunicorn/arbiter.py", "sleep wait_workers", idle, true},
+	{"multiprocessing/connection.py", "_recv recv poll wait accept", idle, false},
+	{"subprocess.py", "wait _wait _try_wait communicate", idle, false},
+	{"asyncio/base_events.py", "run_forever _run_once", idle, true},
+	{"apscheduler/", "", idle, true},
+	{"celery/", "", idle, true},
+	{"kombu/", "", idle, true},
+	{"sqlalchemy/pool/impl.py", "_do_get", pooled, false},
+	{"urllib3/connectionpool.py", "_get_conn", pooled, false},
+	{"psycopg2/pool.py", "", pooled, false},
 	{"logging/__init__.py", "acquire handle", lock, false},
-	{"socket.py", "readinto recv recv_into create_connection connect", remote, false}, {"ssl.py", "read recv recv_into do_handshake", remote, false},
-	{"http/client.py", "_read_status readinto", remote, false}, {"pymysql/connections.py", "", remote, false}, {"redis/connection.py", "", remote, false},
+	{"socket.py", "readinto recv recv_into create_connection connect", remote, false},
+	{"ssl.py", "read recv recv_into do_handshake", remote, false},
+	{"http/client.py", "_read_status readinto", remote, false},
+	{"pymysql/connections.py", "", remote, false},
+	{"redis/connection.py", "", remote, false},
 	{"psycopg2/", "", remote, false},
 }
 
@@ -54,7 +69,8 @@ func (p pyPlace) has(f frame) bool {
 // print no more.
 func (f frame) shortOf(path string) bool {
 	at := strings.LastIndexByte(path, '/')
-	return at > 0 && at+1 < len(path) && f.file == path[at+1:] && f.file != "__init__.py" && !strings.Contains(f.file, "connection") && f.file != "client.py" && f.file != "impl.py"
+	return at > 0 && at+1 < len(path) && f.file == path[at+1:] && f.file != "__init__.py" && !strings.Contains(f.file, "connection") &&
+		f.file != "client.py" && f.file != "impl.py"
 }
 
 // placeKnown takes what a thread does from a library's function in its stack, and reports whether
@@ -84,7 +100,8 @@ func (t *thread) placeKnown() bool {
 // worksAbove reports whether a frame is of other code than the libraries that wait for work.
 func worksAbove(f frame) bool {
 	path := "/" + strings.ReplaceAll(f.path, "\\", "/")
-	for _, p := range []string{"/threading.py", "/queue.py", "/selectors.py", "/celery/", "/kombu/", "/amqp/", "/billiard/", "/apscheduler/", "/gunicorn/arbiter.py"} {
+	for _, p := range []string{"/threading.py", "/queue.py", "/selectors.py", "/celery/", "/kombu/", "/amqp/", "/billiard/",
+		"/apscheduler/", "/gunicorn/arbiter.py"} {
 		if strings.Contains(path, p) && !strings.HasSuffix(path, "/trace.py") {
 			return false
 		}
@@ -94,7 +111,8 @@ func worksAbove(f frame) bool {
 
 // servesFrame reports whether a frame is of a server that reads a request.
 func servesFrame(f frame) bool {
-	for _, p := range []string{"http/server.py", "socketserver.py", "gunicorn/http/", "gunicorn/workers/", "cheroot/", "wsgiref/", "werkzeug/serving.py", "gevent/pywsgi.py", "eventlet/wsgi.py"} {
+	for _, p := range []string{"http/server.py", "socketserver.py", "gunicorn/http/", "gunicorn/workers/", "cheroot/", "wsgiref/",
+		"werkzeug/serving.py", "gevent/pywsgi.py", "eventlet/wsgi.py"} {
 		if strings.Contains(f.path, p) || f.file == p {
 			return true
 		}
