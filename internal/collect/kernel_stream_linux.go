@@ -86,6 +86,7 @@ var flagPairs = [...]struct {
 	{bpf.Preempted, kernel.Preempted}, {bpf.Throttled, kernel.Throttled}, {bpf.GroupThrottled, kernel.GroupThrottled},
 	{bpf.Target, kernel.Target}, {bpf.OtherTarget, kernel.OtherTarget}, {bpf.Interrupt, kernel.Interrupt}, {bpf.New, kernel.New},
 	{bpf.Migrate, kernel.Migrate}, {bpf.Memcg, kernel.Memcg}, {bpf.Write, kernel.Write}, {bpf.Leaving, kernel.Leaving}, {bpf.Major, kernel.Major},
+	{bpf.Reads, kernel.Reads},
 }
 
 func flagsOf(f bpf.Flags) (k kernel.Flags) {

@@ -105,6 +105,7 @@ const (
 	wakerInterrupt = 1 << iota // an interrupt, which tid only happened to be under
 	wakerTarget                // tid is of the target
 	wakerSignal                // it sent a signal
+	wakerReads                 // it read, so that the other end may write
 )
 
 // life is one life of a thread: Linux gives the number of a thread that ended to another.

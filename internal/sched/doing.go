@@ -72,6 +72,7 @@ type Stretch struct {
 	ByInterrupt bool   // a device or a timer; Waker is only the thread that it interrupted
 	WakerTarget bool   // Waker is of the target
 	WakerSignal bool   // a signal to the thread, as SIGURG: what it waited for has not come
+	WakerReads  bool   // Waker, of another process, was in a call that reads: it made room and gave no data
 	WakerKernel uint32 // StackIDs of the waker
 	WakerUser   uint32
 	WakerCall   int32 // the waker's system call; -1 none or not known

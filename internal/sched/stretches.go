@@ -142,7 +142,7 @@ func (k *Timeline) expand(th *thread, g *segment, s *Stretch) {
 	if w := &o.waker; w.seen {
 		s.Waker, s.WakerKernel, s.WakerUser, s.WakerCall, s.WakerArg = w.tid, w.kernel, w.user, int32(w.call), w.arg
 		s.ByInterrupt, s.WakerTarget = w.flags&wakerInterrupt != 0, w.flags&wakerTarget != 0
-		s.WakerSignal = w.flags&wakerSignal != 0
+		s.WakerSignal, s.WakerReads = w.flags&wakerSignal != 0, w.flags&wakerReads != 0
 	}
 	if s.Doing == Blocked {
 		s.Block = o.block

@@ -51,6 +51,9 @@ func wakerOf(th *thread, r *kernel.Record, t int64) waker {
 	if r.Flags&kernel.Interrupt != 0 {
 		w.flags |= wakerInterrupt
 	}
+	if r.Flags&kernel.Reads != 0 {
+		w.flags |= wakerReads
+	}
 	if r.Flags&kernel.OtherTarget != 0 {
 		w.flags |= wakerTarget
 		if r.Arg[1] != 0 && r.Arg[1] <= 1<<15 {

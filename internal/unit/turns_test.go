@@ -177,3 +177,25 @@ func TestLoopUnread(t *testing.T) {
 		t.Errorf("%d units lay unread, want 6", late)
 	}
 }
+
+// A thread serves one connection of the Unix family. As the client reads the answer, it wakes the
+// thread, which finds nothing and waits on: that is no request.
+func TestWokenByAReader(t *testing.T) {
+	s := newScript()
+	s.thread(11, "worker")
+	for i, at := 0, 10_000_000; i < 10; i, at = i+1, at+10_000_000 {
+		s.on(11, at, at+1_000_000, recv(7))
+		s.line("waking t=%d tid=11 other=900 flags=target,reads", at+1_050_000)
+		s.on(11, at+1_060_000, at+1_064_000, recv(7))
+		s.line("waking t=%d tid=11 other=900 flags=target", at+9_990_000)
+	}
+	f := s.find(t)
+	if len(f.Groups) != 1 || f.Groups[0].Count != 9 {
+		t.Fatalf("got %swant 9 units", groupsOf(f))
+	}
+	for _, u := range f.Units {
+		if ns := u.End - u.Begin; ns < 1_000_000 && u.LeftOut == 0 {
+			t.Errorf("a unit of %d ns", ns)
+		}
+	}
+}

@@ -47,7 +47,7 @@ const (
 	endNet                  // something from outside: the network, another process
 	endTimer                // its time was up
 	endThread               // a thread of the target
-	endSignal               // a signal: the thread goes back to its wait
+	endSignal               // a signal, or room to write: the thread goes back to its wait
 	endUnseen               // not known: the waking was not recorded
 )
 
@@ -59,6 +59,9 @@ func (f *finder) endOf(s *sched.Stretch) ending {
 		return endSignal
 	}
 	block := f.blockOf(s)
+	if s.WakerReads && block == sched.BlockNetwork {
+		return endSignal
+	}
 	if s.Waker == 0 && !s.ByInterrupt && block != sched.BlockTimer && block != sched.BlockNetwork {
 		return endUnseen
 	}

@@ -31,7 +31,8 @@ const (
 
 	// Waking: TID, of the target, is being woken by Other on CPU. With Interrupt the waker is a
 	// device or a timer, and Other a bystander. With OtherTarget the stacks are the waker's, Arg[1]
-	// its system call plus one, and Arg[2] that call's first argument.
+	// its system call plus one, and Arg[2] that call's first argument. Reads: Other is of another
+	// process and in a call that reads, so that it made room and gave no data.
 	Waking
 
 	// Wakeup: TID was put into the run queue of CPU Arg[0]. New: for the first time. Migrate: it
@@ -168,6 +169,7 @@ const (
 	Huge
 	Memcg
 	Write
+	Reads // of Waking
 )
 
 // Record is one thing that the kernel reported. Times are CLOCK_MONOTONIC ns.

@@ -39,7 +39,7 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind%d", uint8(k))
 }
 
-var flagNames = []string{"preempted", "throttled", "groupthrottled", "target", "othertarget", "interrupt", "leaving", "new", "migrate", "slack", "major", "huge", "memcg", "write"}
+var flagNames = []string{"preempted", "throttled", "groupthrottled", "target", "othertarget", "interrupt", "leaving", "new", "migrate", "slack", "major", "huge", "memcg", "write", "reads"}
 
 // Text is a stream parsed from its text twin.
 type Text struct {

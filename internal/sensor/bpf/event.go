@@ -67,6 +67,7 @@ const (
 	KernelThread
 	Leaving
 	Major
+	Reads // of Waking: Other, which is not of the target, is in a call that reads
 )
 
 // Event is one thing that the kernel reported. Time is CLOCK_MONOTONIC, ns; thread numbers are

@@ -46,6 +46,7 @@ enum {
 	F_KERNEL_THREAD = 1024,
 	F_LEAVING = 2048,
 	F_MAJOR = 4096,
+	F_READS = 8192,
 };
 
 // A record has one of three sizes, which the ring's own length of it distinguishes.

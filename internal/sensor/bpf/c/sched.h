@@ -207,6 +207,14 @@ int sched_exit(u64 *ctx)
 // one function.
 #define SERVED 50000
 
+// reads reports whether a system call, by its number plus one, reads from a socket. Who reads from
+// one end of a socket of the Unix family wakes those that wait to read at the other: there is room
+// to write, and no data.
+INLINE bool reads(u64 nr)
+{
+	return nr == NR_READ + 1 || nr == NR_READV + 1 || nr == NR_RECVFROM + 1 || nr == NR_RECVMSG + 1;
+}
+
 // wakes writes which thread wakes a thread of the target. If the waker is one of the target's as
 // well, it adds the call that the waker is in.
 INLINE void wakes(void *ctx, struct task_struct *t, u64 now)
@@ -229,12 +237,13 @@ INLINE void wakes(void *ctx, struct task_struct *t, u64 now)
 		submit(m);
 		return;
 	}
+	u64 nr = 0, first = 0, kernel = 0, user = 0;
+	if (own || by->mm)
+		syscall_of(by, &nr, &first);
 	if (!own) {
-		tell_at(K_WAKING, F_TARGET, now, t->pid, by->pid, 0);
+		tell_at(K_WAKING, F_TARGET | (reads(nr) ? F_READS : 0), now, t->pid, by->pid, 0);
 		return;
 	}
-	u64 nr, first, kernel = 0, user = 0;
-	syscall_of(by, &nr, &first);
 	struct cpu *c = this_cpu();
 	bool taken = stacks && c, fresh = 0;
 	if (taken && stack_gap) {

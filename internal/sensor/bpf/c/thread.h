@@ -201,6 +201,10 @@ struct {
 
 #if defined(__TARGET_ARCH_x86)
 #define NR_FUTEX 202
+#define NR_READ 0
+#define NR_READV 19
+#define NR_RECVFROM 45
+#define NR_RECVMSG 47
 #define NR_EPOLL_WAIT 232
 #define NR_EPOLL_PWAIT 281
 #define NR_NANOSLEEP 35
@@ -208,6 +212,10 @@ struct {
 #define NR_TGKILL 234
 #else
 #define NR_FUTEX 98
+#define NR_READ 63
+#define NR_READV 65
+#define NR_RECVFROM 207
+#define NR_RECVMSG 212
 #define NR_EPOLL_WAIT 22 // it is epoll_pwait
 #define NR_EPOLL_PWAIT 22
 #define NR_NANOSLEEP 101
