@@ -15,6 +15,8 @@ type gcPhases struct {
 	noRoom, parallel float64 // of the longest pause: for objects without room, and by all workers
 	rescan, young    float64 // of the longest remark, and how full the young generation was; 0..1
 	used, old        float64 // of the old generation, as the last line with it says; bytes
+	promotion, mode  int     // pauses in which objects found no room in the old generation; in which CMS gave up
+	full             int     // lines that say so of G1 since JDK 9
 	table            []tablePause
 }
 
@@ -25,12 +27,14 @@ type tablePause struct {
 }
 
 var (
-	gcPart    = pattern.New(`^\[(Evacuation Failure|Parallel Time): ([\d.,]+) ms`)
-	gcRescan  = pattern.New(`\[Rescan \(\w+[^)]*\) ?, ([\d.,]+) secs\]`)
-	gcYoung   = pattern.New(`\[YG occupancy: (\d+) K \((\d+) K\)\]`)
-	gcCMSOld  = pattern.New(`\[1 CMS-(?:initial-mark|remark): (\d+)K\((\d+)K\)\]`)
-	gcName    = pattern.New(`\[((?:Full )?GC(?: pause)?(?: \([^()]*(?:\(\))?[^()]*\))+)`)
-	shenPause = pattern.New(`^Pause ([A-Z][\w ]*?) \((G|N)\) +(\d+) us(?:,|$)`)
+	gcPart   = pattern.New(`^\[(Evacuation Failure|Parallel Time): ([\d.,]+) ms`)
+	gcRescan = pattern.New(`\[Rescan \(\w+[^)]*\) ?, ([\d.,]+) secs\]`)
+	gcYoung  = pattern.New(`\[YG occupancy: (\d+) K \((\d+) K\)\]`)
+	gcCMSOld = pattern.New(`\[1 CMS-(?:initial-mark|remark): (\d+)K\((\d+)K\)\]`)
+	// JDK 9 to 16 have a line of their own for it, JDK 17 and later say it in the line of the pause.
+	gcExhausted = pattern.New(`\bGC\(\d+\) (?:To-space exhausted$|Pause .*\(Evacuation Failure\).* [\d.,]+ms$)`)
+	gcName      = pattern.New(`\[((?:Full )?GC(?: pause)?(?: \([^()]*(?:\(\))?[^()]*\))+)`)
+	shenPause   = pattern.New(`^Pause ([A-Z][\w ]*?) \((G|N)\) +(\d+) us(?:,|$)`)
 	// shenClock is the time and the uptime that stand before the table's rows.
 	shenClock = pattern.New(`^(?:\[[\w.:+-]{3,40}\]){1,2} +`)
 )
@@ -63,6 +67,15 @@ func (g *gcPhases) line(text string, longest bool) {
 	}
 	if m := gcCMSOld.FindStringSubmatch(text); m != nil {
 		g.used, g.old = kmg(m[1], "K"), kmg(m[2], "K")
+	}
+	if strings.Contains(text, "(promotion failed)") {
+		g.promotion++
+	}
+	if strings.Contains(text, "(concurrent mode failure)") {
+		g.mode++
+	}
+	if gcExhausted.MatchString(text) {
+		g.full++
 	}
 	m := shenPause.FindStringSubmatch(shenText(text))
 	if m == nil {
@@ -97,6 +110,15 @@ func (g *gcPhases) figures(r *attach.Reading) {
 			text += fmt.Sprintf(", with the young generation %.0f %% full", 100*g.young)
 		}
 		r.Figures = append(r.Figures, text)
+	}
+	if g.mode > 0 {
+		r.Figures = append(r.Figures, "the program filled the old generation before CMS was done (concurrent mode failure): "+attach.Plural(g.mode, "time"))
+	}
+	if g.promotion > 0 {
+		r.Figures = append(r.Figures, "the old generation had no room for what survived (promotion failed): "+attach.Plural(g.promotion, "time"))
+	}
+	if g.full > 0 {
+		r.Figures = append(r.Figures, "objects found no room to be moved to (to-space exhausted, evacuation failure): "+attach.Plural(g.full, "time"))
 	}
 	if g.old > 0 {
 		r.Figures = append(r.Figures, fmt.Sprintf("%s of %s in use in the old generation (%.0f %%)", finding.Bytes(int64(g.used)), finding.Bytes(int64(g.old)), 100*g.used/g.old))
