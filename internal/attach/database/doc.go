@@ -46,6 +46,7 @@
 //	sqltable.go       results of statements, as clients print them
 //	sqlviews.go       tables of which it is known what they say: locks, statements, waits
 //	mssql.go          of them: what sessions of SQL Server wait for; tables below strokes
+//	mssqlstats.go     of them: SQL Server's sums of waits
 //	pgbouncer.go      of them: PgBouncer's pools
 //	sqlmore.go        ClickHouse's query_log, PgHero's list
 //	sqlstate.go       the others: counters and settings

@@ -14,8 +14,8 @@ import (
 // one shard on one phase of a request.
 var elasticSlow = &attach.Kind{
 	Name:      "Elasticsearch slow log",
-	Marks:     []string{"], took_millis["},
-	Hints:     []string{"], took_millis["},
+	Marks:     []string{"], took_millis[", "took_millis\""},
+	Hints:     []string{"], took_millis[", "took_millis\""},
 	Scattered: true,
 	Claim: func(lines []paste.Line) int {
 		n := 0
@@ -29,11 +29,48 @@ var elasticSlow = &attach.Kind{
 
 var (
 	elasticTook = pattern.New(`\[(?:index\.|i\.)?(?:search|indexing|s|i)\.(?:slowlog|s)\.(query|fetch|index)\w* *\] (?:\[([^\]]*)\] ?)?\[([^\]]+)\](?:\[(\d+)\])? took\[[^\]]*\], took_millis\[(\d+)\]`)
-	elasticHits = pattern.New(`total_hits\[(\d+)`)
-	elasticOf   = pattern.New(`total_shards\[(\d+)\]`)
+	elasticHits = pattern.New(`total_hits(?:\[|": ?"?)(\d+)`)
+	elasticOf   = pattern.New(`total_shards(?:\[|": ?"?)(\d+)`)
 )
 
+// Since 7.0 a line is a record of JSON as well: which log, and behind it the node, the shard and the
+// time, in any order.
+var (
+	elasticLog   = pattern.New(`"(?:type|event\.dataset)": ?"(?:\w+\.)?index_(search|indexing)_slowlog"`)
+	elasticNode  = pattern.New(`"(?:node\.name|elasticsearch\.node\.name)": ?"([^"]*)"`)
+	elasticShard = pattern.New(`"(?:message|elasticsearch\.slowlog\.message)": ?"\[([^\]"]+)\](?:\[(\d+)\])?`)
+	elasticMS    = pattern.New(`"(?:elasticsearch\.slowlog\.)?took_millis": ?"?(\d+)`)
+	elasticFetch = pattern.New(`"(?:component|log\.logger)": ?"[\w.]*\.fetch\b`)
+)
+
+// elasticJSON is what such a record says, as the groups of elasticTook; nil: it is none.
+func elasticJSON(text string) []string {
+	log, ms := elasticLog.FindStringSubmatch(text), elasticMS.FindStringSubmatch(text)
+	if log == nil || ms == nil {
+		return nil
+	}
+	out := []string{"", "query", "", "an index", "", ms[1]}
+	switch {
+	case log[1] == "indexing":
+		out[1] = "index"
+	case elasticFetch.MatchString(text):
+		out[1] = "fetch"
+	}
+	if m := elasticNode.FindStringSubmatch(text); m != nil {
+		out[2] = m[1]
+	}
+	if m := elasticShard.FindStringSubmatch(text); m != nil {
+		out[3], out[4] = m[1], m[2]
+	}
+	return out
+}
+
 func elasticLine(l paste.Line) []string {
+	for _, text := range []string{l.Text, l.Raw} {
+		if strings.HasPrefix(text, "{") && strings.Contains(text, "took_millis") {
+			return elasticJSON(text)
+		}
+	}
 	if m := elasticTook.FindStringSubmatch(l.Text); m != nil || l.Raw == "" {
 		return m
 	}

@@ -1,6 +1,7 @@
 package database
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -13,7 +14,7 @@ import (
 // and which member has which partition. One glance.
 var kafkaGroup = &attach.Kind{
 	Name:  "Kafka consumer group",
-	Hints: []string{"LOG-END-OFFSET"},
+	Hints: []string{"LOG-END-OFFSET", "logSize"},
 	Claim: func(lines []paste.Line) int {
 		if !groupHead.MatchString(lines[0].Text) {
 			return 0
@@ -27,13 +28,16 @@ var kafkaGroup = &attach.Kind{
 	Read:  readKafkaGroup,
 }
 
-var groupHead = pattern.New(`^\s*(?:GROUP\s+)?TOPIC\s+PARTITION\s+CURRENT-OFFSET\s+LOG-END-OFFSET\s+LAG\b`)
+var groupHead = pattern.New(`^\s*(?:GROUP\s+)?TOPIC\s+PARTITION\s+CURRENT-OFFSET\s+LOG-END-OFFSET\s+LAG\b|^Group\s+Topic\s+Pid\s+Offset\s+logSize\s+Lag\s+Owner$`)
+
+// groupOld are the names of the same columns in ConsumerOffsetChecker, before Kafka 1.0.
+var groupOld = map[string]string{"Topic": "TOPIC", "Pid": "PARTITION", "Offset": "CURRENT-OFFSET", "logSize": "LOG-END-OFFSET", "Lag": "LAG", "Owner": "OWNER"}
 
 // groupColumns says where the columns stand that are read.
 func groupColumns(head string) map[string]int {
 	at := map[string]int{}
 	for i, name := range strings.Fields(head) {
-		at[name] = i
+		at[cmp.Or(groupOld[name], name)] = i
 	}
 	return at
 }
@@ -73,13 +77,16 @@ func readGroupRows(lines []paste.Line) groupState {
 	for _, l := range lines[1:] {
 		cells := strings.Fields(l.Text)
 		lag, member := groupCell(cells, at, "LAG"), groupCell(cells, at, "CONSUMER-ID", "OWNER")
+		if member == "none" {
+			member = "-"
+		}
 		host := groupCell(cells, at, "HOST")
 		_, hosts := at["HOST"]
 		if lag == "" || member == "" || hosts && host == "" {
 			s.cut++
 			continue
 		}
-		if member != "-" {
+		if member != "-" && host != "" {
 			member += " " + host
 		}
 		if groupCell(cells, at, "PARTITION") == "-" {

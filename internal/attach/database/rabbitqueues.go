@@ -21,8 +21,8 @@ var rabbitQueues = &attach.Kind{
 
 var (
 	queueList = pattern.New(`^Listing queues(?: for vhost .*)?(?: \.\.\.)?$`)
-	queueHead = pattern.New(`^name(?:[\t ]+(messages|messages_ready|messages_unacknowledged|consumers|memory|state))+$`)
-	queueRow  = pattern.New(`^(\S{1,255})((?:[\t ]+(?:\d+|running|idle|down))+)$`)
+	queueHead = pattern.New(`^name(?:[\t ]+[a-z_.]+)*[\t ]+(?:messages|consumers)\w*(?:[\t ]+[a-z_.]+)*$`)
+	queueRow  = pattern.New(`^(\S{1,255})((?:[\t ]+(?:\d+(?:\.\d+)?|running|idle|down|flow|true|false|classic|quorum|\[\]))+)$`)
 	queueTime = pattern.New(`^Timeout: [\d.]+ seconds \.\.\.$`)
 	queueDone = pattern.New(`^\.\.\.done\.$`)
 	// queueOwn are names that brokers and clients make: of nothing else are there lists of them.
@@ -104,12 +104,16 @@ type queueState struct {
 }
 
 func (s *queueState) row(name string, cells, columns []string) {
-	q, counted, served := queue{name: name}, false, false
+	q, counted, whole, served := queue{name: name}, false, false, false
 	for i, cell := range cells[:min(len(cells), len(columns))] {
 		switch v, ok := number(cell); {
 		case !ok:
 		case columns[i] == "messages":
-			q.messages, counted = v, true
+			q.messages, counted, whole = v, true, true
+		case columns[i] == "messages_ready" || columns[i] == "messages_unacknowledged":
+			if !whole { // the two of them are all
+				q.messages, counted = q.messages+v, true
+			}
 		case columns[i] == "consumers":
 			q.consumers, served = v, true
 		}

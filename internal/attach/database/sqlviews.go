@@ -34,6 +34,7 @@ var sqlViews = []sqlView{
 	{"pg_stat_user_tables", []string{"relname n_live_tup n_dead_tup", "relname seq_scan seq_tup_read", "relname n_dead_tup", "n_live_tup n_dead_tup"}, readPGTables},
 	{"pg_stat_activity without waits", []string{"pid state query", "pid usename query", "procpid current_query"}, readPlainActivity},
 	{"database settings", []string{"name setting unit", "name setting description", "name setting"}, readSettings},
+	{"SQL Server's sums of waits", []string{"wait_type waiting_tasks_count wait_time_ms"}, readMSStats},
 	{"requests of SQL Server", []string{"session_id wait_type wait_time", "session_id wait_type wait_duration_ms"}, readMSRequests},
 	{"SHOW STATUS", []string{"variable_name value"}, readStatus},
 }
