@@ -201,6 +201,7 @@ func readCache(t *bpfTable) attach.Reading {
 		hits += max(row.num("HITS"), 0)
 		misses += max(row.num("MISSES"), 0)
 	}
+	spread := t.hitsByRow()
 	what := "the page cache"
 	r.Means = "Misses of the page cache are reads from a disk; how long anybody waited for them is not in it."
 	if t.has("REFERENCE") {
@@ -215,7 +216,7 @@ func readCache(t *bpfTable) attach.Reading {
 	case hits+misses > 0 && t.cut:
 		r.Figures = append(r.Figures, fmt.Sprintf("%s of %s lookups in %s hit in the rows that are here", pct(hits/(hits+misses)), count(hits+misses), what))
 	case hits+misses > 0:
-		r.Figures = append(r.Figures, fmt.Sprintf("%s of %s lookups in %s hit", pct(hits/(hits+misses)), count(hits+misses), what))
+		r.Figures = append(r.Figures, fmt.Sprintf("%s of %s lookups in %s hit", pct(hits/(hits+misses)), count(hits+misses), what)+spread)
 	}
 	if seconds := float64(len(t.rows)) * cmp.Or(t.interval(), 1); len(t.rows) > 0 && !t.has("REFERENCE") && !t.has("COMM") && !t.has("CMD") {
 		r.Figures = append(r.Figures, fmt.Sprintf("%s pages/s missed in the mean, %.3g MiB/s where a page is 4 KiB", count(math.Round(misses/seconds)), misses/seconds/256))

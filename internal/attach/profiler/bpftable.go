@@ -1,6 +1,7 @@
 package profiler
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -235,4 +236,19 @@ func (t *bpfTable) interval() float64 {
 		}
 	}
 	return 0
+}
+
+// hitsByRow says how far the rows of cachestat lie apart, which a sum hides; "" where they do not.
+func (t *bpfTable) hitsByRow() string {
+	least, most := 2.0, -1.0
+	for _, row := range t.rows {
+		hits, misses := max(row.num("HITS"), 0), max(row.num("MISSES"), 0)
+		if hits+misses >= 100 {
+			least, most = min(least, hits/(hits+misses)), max(most, hits/(hits+misses))
+		}
+	}
+	if t.has("REFERENCE") || most < 0 || most-least < 0.1 {
+		return ""
+	}
+	return fmt.Sprintf(", %s to %s by row", pct(least), pct(most))
 }

@@ -26,7 +26,8 @@
 //	straceended.go  what threads wait for when a trace ends
 //	perftrace.go    perf trace, and its summary
 //	histogram.go    histograms of the BPF tools
-//	histkind.go     what a histogram measures, and what follows
+//	histkind.go     what a histogram measures
+//	histmeaning.go  what waits for CPUs and disks say
 //	stackkind.go    stacks as bcc prints them: offcputime, profile, stackcount
 //	folded.go       folded stacks, a flame graph's input
 //	bpfscript.go    what a bpftrace program's text says of the values of its maps

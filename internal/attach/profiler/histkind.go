@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
-	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/format/paste"
 	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
@@ -244,8 +243,8 @@ func readHistogram(p *attach.Part) attach.Reading {
 	}
 	worst := worstOf(all, enough)
 	histMeaning(&r, what, worst)
-	if len(all) > 1 && worst.key != "" && what != ofUnknown && what != ofSizes {
-		r.Means = fmt.Sprintf("Of %s, which has the longest p99: %s", worst.key, r.Means)
+	if len(all) > 1 && worst.key != "" {
+		ofOne(&r, what, worst.key)
 	}
 	if h := slower(all, worst); h != nil && r.State == attach.Healthy {
 		r.State, r.Signs, r.Facts = attach.CannotTell, nil, nil
@@ -261,6 +260,19 @@ func readHistogram(p *attach.Part) attach.Reading {
 		r.Not = strings.TrimSpace(r.Not + " Borders of buckets are powers of two: 1.02 ms is 1024 us.")
 	}
 	return r
+}
+
+// ofOne says of which of several histograms what was said is.
+func ofOne(r *attach.Reading, what measure, key string) {
+	switch what {
+	case ofDisk, ofRunQueue, ofFiles, ofQueueLen, ofLatency:
+		r.Means = fmt.Sprintf("Of %s, which has the longest p99: %s", key, strings.ToLower(r.Means[:1])+r.Means[1:])
+		for i := range r.Signs {
+			for j, line := range r.Signs[i].Proof {
+				r.Signs[i].Proof[j] = "of " + key + ": " + line
+			}
+		}
+	}
 }
 
 // Facts of run queue latency. Throttling looks the same in them: cpu.stat decides.
@@ -286,7 +298,8 @@ func histMeaning(r *attach.Reading, what measure, main *histogram) {
 			r.State, r.Means = attach.Healthy, fmt.Sprintf("No call of these took %s: files were not what anybody waited for.", main.value(main.border(0.010/s)))
 		} else if s > 0 && main.total() >= 100 && main.from(0.010/s) >= main.total()/100 {
 			r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate, Share: main.from(0.010/s) / main.total(),
-				Proof: []string{"one call in a hundred or more took 10 ms or longer"}})
+				Proof: []string{main.part(0.010/s) + " of the calls took 10 ms or longer"}})
+			r.Means = main.part(0.010/s) + " of the calls took 10 ms or longer, with page cache hits and misses in one: they may have waited for a disk, a lock of the file or a writeback."
 			r.Next = append(r.Next, ask("biolatency-bpfcc -m 10 1", 0, "whether the disk took that time"))
 		}
 	case ofOnCPU:
@@ -337,91 +350,4 @@ func histMeaning(r *attach.Reading, what measure, main *histogram) {
 		}
 		r.Not = "A long tail may be idle waiting: it depends on what was measured."
 	}
-}
-
-func runQueueMeaning(r *attach.Reading, h *histogram) {
-	s, n := h.seconds(), h.total()
-	if s == 0 {
-		s = 1e-6
-		h.unit = "usecs"
-		r.Figures[0] = h.says()
-	}
-	p99 := h.at(0.99).low * s
-	r.Facts = append(r.Facts, attach.Fact{Name: RunQueueP99, Value: p99 * 1e9, Of: h.key})
-	long := h.from(0.001/s) / max(n, 1)
-	part, limit := h.part(0.001/s), "a millisecond"
-	if h.at(0).low == 0 && h.at(0).high > 0.00105/s { // in ms the first bucket goes to 2
-		part, limit = pct(long), h.value(h.border(0.001/s))
-	}
-	r.Facts = append(r.Facts, attach.Fact{Name: RunQueueLong, Value: long, Of: h.key})
-	switch {
-	case n < 100:
-		r.Means = fmt.Sprintf("These are %s values: too few for a p99.", count(n))
-	case long < 0.01:
-		r.State = attach.Healthy
-		r.Means = fmt.Sprintf("Threads got a CPU at once: %s of the waits were %s or longer.", part, limit)
-		r.Not = "The longest single wait of a distribution is no rate."
-		for _, cause := range []string{"cpu-contention", "runqueue-saturation"} {
-			r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Against, Share: long})
-		}
-	default:
-		proof := fmt.Sprintf("%s of the waits for a CPU were %s or longer, %s ten ms or longer", part, limit, h.part(0.010/s))
-		r.Means = upper(proof) + ": threads that could run waited, for a busy CPU or for their cgroup's quota."
-		r.Not = "A throttled cgroup looks the same here: the wait counts from the wake-up on, whatever kept the thread off."
-		cause := "cpu-contention"
-		if long >= 0.20 {
-			cause = "runqueue-saturation"
-		}
-		r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Candidate, Share: long, Proof: []string{proof}},
-			attach.Sign{Cause: "cpu-throttled", Grade: attach.Candidate, Share: long, Proof: []string{"a quota that is used up delays threads in the same way"}})
-		r.Next = append(r.Next, ask("cat /sys/fs/cgroup/CGROUP/cpu.stat; sleep 10; cat /sys/fs/cgroup/CGROUP/cpu.stat", 0, "nr_throttled that rises says quota; else it is the CPUs"))
-	}
-}
-
-func diskMeaning(r *attach.Reading, h *histogram) {
-	s, n := h.seconds(), h.total()
-	r.Not = "It is the disk's time for everybody: whether a request waited for it is not in it."
-	if s == 0 || n < 50 {
-		r.Means = fmt.Sprintf("These are %s I/Os: too few for a p99.", count(n))
-		return
-	}
-	slow := h.from(0.010/s) / n
-	switch {
-	case slow < 0.01:
-		r.State = attach.Healthy
-		r.Means = fmt.Sprintf("The disk answered in time: %s of the I/Os took 10 ms or longer.", h.part(0.010/s))
-		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Against, Share: slow})
-	case h.from(0.060/s)/n >= 0.01 && n >= 200:
-		proof := fmt.Sprintf("%s of %s I/Os took 10 ms or longer; p99 %s to %s", h.part(0.010/s), count(n), h.value(h.at(0.99).low), h.value(h.at(0.99).high))
-		r.State = attach.Ill
-		r.Means = "The disk is slow: " + proof + "."
-		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Found, Sure: finding.Possible, Share: slow, Proof: []string{proof}})
-		r.Next = append(r.Next, record(0, "whose requests waited for it"))
-	default:
-		r.Means = fmt.Sprintf("%s of the I/Os took 10 ms or longer, which rotating and remote disks do without being ill.", h.part(0.010/s))
-		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate, Share: slow, Proof: []string{fmt.Sprintf("%s of the I/Os took 10 ms or longer", h.part(0.010/s))}})
-		r.Next = append(r.Next, record(0, "whether requests waited for it"))
-	}
-}
-
-func queueLenMeaning(r *attach.Reading, h *histogram) {
-	n := h.total()
-	waiting := h.from(1) / max(n, 1)
-	r.Figures = append([]string{fmt.Sprintf("%s of the samples found threads queued", pct(waiting))}, r.Figures...)
-	if n < 50 {
-		r.Means = "These are too few samples."
-		return
-	}
-	if waiting < 0.05 {
-		r.State = attach.Healthy
-		r.Means = "Nearly no sample found a thread that waited behind another."
-		return
-	}
-	r.Means = fmt.Sprintf("In %s of the samples at least one thread waited for a CPU.", pct(waiting))
-	r.Not = "A length is no time: how long threads waited is not in it, and on some versions a cgroup counts as one."
-	if waiting >= 0.30 {
-		r.Signs = append(r.Signs, attach.Sign{Cause: "cpu-contention", Grade: attach.Candidate, Share: waiting, Proof: []string{fmt.Sprintf("threads were queued in %s of the samples", pct(waiting))}},
-			attach.Sign{Cause: "cpu-throttled", Grade: attach.Candidate, Share: waiting, Proof: []string{"threads behind a quota that is used up may count as queued"}})
-	}
-	r.Next = append(r.Next, ask("runqlat-bpfcc 10 1", 0, "how long they waited"))
 }

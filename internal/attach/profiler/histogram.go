@@ -237,8 +237,12 @@ func (h *histogram) says() string {
 		line = fmt.Sprintf("%s, median %s to %s, the largest %s to %s", attach.Plural(int(n), "value"), h.value(mid.low), h.value(mid.high), h.value(last.low), h.value(last.high))
 	}
 	if s := h.seconds(); s > 0 && n > 0 {
+		said := 0.0
 		for _, least := range []float64{0.001, 0.010} {
-			if over := h.from(least / s); over > 0 {
+			if over := h.from(least / s); over > 0 && over == said {
+				break
+			} else if over > 0 {
+				said = over
 				line += fmt.Sprintf("; %s (%s) from %s on", count(over), pct(over/n), h.value(h.border(least/s)))
 			} else if h.cut {
 				line += "; it is cut off above " + h.value(h.buckets[len(h.buckets)-1].high)

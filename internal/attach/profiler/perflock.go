@@ -84,8 +84,8 @@ func lockRowOf(text string) (row lockRowSum, ok bool) {
 	return row, true
 }
 
-// contendedBy names a row by its last columns: a kind of lock and who asks for it, with -t a thread,
-// or with -l a lock's address and name.
+// contendedBy names a row by its last columns: a kind of lock and who asks for it, with -t a
+// thread, or with -l a lock's address and name.
 func contendedBy(first, second string) string {
 	if pid, ok := whole(first); ok {
 		return fmt.Sprintf("%s (%d)", second, pid)
