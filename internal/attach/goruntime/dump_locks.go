@@ -80,7 +80,7 @@ func (p *picture) judgeLocks(r *attach.Reading, q *queue, proof []string) {
 	case waiters >= fewWaiters:
 		r.State = attach.CannotTell
 		r.Means = "some goroutines wait for a lock in this moment; how long they wait is not in it"
-		r.Next = append(r.Next, attach.Next{Command: "curl 'http://HOST:PORT/debug/pprof/mutex?debug=1&seconds=10'", Why: "says how long locks are waited for, if the program has set SetMutexProfileFraction"})
+		r.Next = append(r.Next, attach.Next{Command: "go tool pprof -top 'http://HOST:PORT/debug/pprof/mutex?seconds=10'", Why: "says how long locks are waited for, if the program has set SetMutexProfileFraction"})
 		return
 	default:
 		return

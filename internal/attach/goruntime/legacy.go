@@ -211,6 +211,9 @@ func readHeapText(part *attach.Part) attach.Reading {
 		}
 	}
 	r.Figures = []string{fmt.Sprintf("%s live in %.0f objects, as sampled; %s in %.0f allocated in all", decimal(total.live), total.liveN, decimal(total.all), total.allN)}
+	if !headed {
+		r.Figures[0] = fmt.Sprintf("the records that are shown: %s live in %.0f objects, as sampled; %s in %.0f allocated", decimal(total.live), total.liveN, decimal(total.all), total.allN)
+	}
 	if java {
 		r.Title = "heap profile of a JVM as text"
 		r.Figures[0] = fmt.Sprintf("%s in %.0f objects, as sampled", decimal(total.live), total.liveN)
@@ -218,7 +221,7 @@ func readHeapText(part *attach.Part) attach.Reading {
 	r.Means = "it shows which code allocated the memory that is live"
 	switch {
 	case top.live > 0:
-		r.Figures = append(r.Figures, fmt.Sprintf("most of it: %s in %.0f of %.0f objects (%s) from %s", decimal(top.live), top.liveN, total.liveN, percent(min(1, ratio(top.live, total.live))), allocator(topStack)))
+		r.Figures = append(r.Figures, fmt.Sprintf("most at one place: %s in %.0f of %.0f objects (%s) from %s", decimal(top.live), top.liveN, total.liveN, percent(min(1, ratio(top.live, total.live))), allocator(topStack)))
 	case made.all > 0:
 		r.Figures = append(r.Figures, fmt.Sprintf("most was allocated, and is garbage by now: %s in %.0f objects (%s) by %s", decimal(made.all), made.allN, percent(min(1, ratio(made.all, total.all))), allocator(madeStack)))
 		r.Means = "nothing of it is live; it shows which code allocated since the start"
@@ -278,6 +281,7 @@ func readContentionText(part *attach.Part) attach.Reading {
 	kind := profDelay
 	perSecond, period, since, java := 0.0, 1.0, 0.0, false
 	p := newProfile(kind)
+	p.unsummed = true
 	for i, line := range part.Lines {
 		s := strings.TrimSpace(line.Text)
 		if s == "--- mutex:" {

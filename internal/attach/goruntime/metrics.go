@@ -209,7 +209,10 @@ func promFigures(r *attach.Reading, v map[string]evidence.Record, page string) {
 	}
 	line := fmt.Sprintf("GC pauses of the last cycles: median %s, worst %s", seconds(mid), seconds(worst))
 	if n, ok := v["/go/gc/cycles:gc-cycles"]; ok {
-		line += fmt.Sprintf("; %.0f cycles since the start, with stops of %s in all", n.Value, finding.Duration(int64(v["/go/gc/pauses:ns"].Value)))
+		line += fmt.Sprintf("; %.0f cycles since the start", n.Value)
+		if stops, ok := v["/go/gc/pauses:ns"]; ok {
+			line += fmt.Sprintf(", with stops of %s in all", finding.Duration(int64(stops.Value)))
+		}
 	}
 	r.Figures = append(r.Figures, line)
 	r.Facts = append(r.Facts, attach.Fact{Name: FactGCPause, Value: worst * 1e9})
@@ -288,10 +291,21 @@ func judgePrometheus(r *attach.Reading, a, b map[string]evidence.Record) {
 		return
 	}
 	cycles, cpu := delta("/go/gc/cycles:gc-cycles"), delta("/process/cpu:ns")
-	line := fmt.Sprintf("%.0f GC cycles between the readings, %s of CPU used", cycles, finding.Duration(int64(cpu)))
+	has := func(stream string) bool {
+		_, before := a[stream]
+		_, after := b[stream]
+		return before && after
+	}
+	line := "two readings"
+	if has("/go/gc/cycles:gc-cycles") {
+		line = fmt.Sprintf("%.0f GC cycles between the readings", cycles)
+	}
+	if has("/process/cpu:ns") {
+		line += fmt.Sprintf(", %s of CPU used", finding.Duration(int64(cpu)))
+	}
 	r.Means = "the readings do not say what GC costs"
 	gc, total, idle := delta("/go/cpu/gc:ns"), delta("/go/cpu/total:ns"), delta("/go/cpu/idle:ns")
-	if used := total - idle; total > 0 && used > 0 {
+	if used := total - idle; total > 0 && used > 0 && gc >= 0 && has("/go/cpu/gc:ns") && has("/go/cpu/idle:ns") {
 		share := min(1, gc/used)
 		line += fmt.Sprintf("; GC took %s of the CPU used", percent(share))
 		r.State, r.Means = attach.Healthy, "GC takes little of the CPU that the process uses"
@@ -343,8 +357,9 @@ func readRuntimeMetrics(p *attach.Part) attach.Reading {
 		Means: "one reading of counters: no rate follows, so what GC costs now is not in it",
 		Next:  []attach.Next{{Command: "read them twice, a minute apart under load", Why: "two readings give rates"}}}
 	total, idle := v["/cpu/classes/total:cpu-seconds"], v["/cpu/classes/idle:cpu-seconds"]
-	if used := total - idle; used > 0 && total > 0 {
-		gc := v["/cpu/classes/gc/total:cpu-seconds"]
+	gc, hasGC := v["/cpu/classes/gc/total:cpu-seconds"]
+	_, hasIdle := v["/cpu/classes/idle:cpu-seconds"]
+	if used := total - idle; used > 0 && total > 0 && hasGC && hasIdle {
 		r.Figures = append(r.Figures, fmt.Sprintf("GC used %s (%s) of the CPU used since the start, %s; %s of the Ps' time was idle", seconds(gc), percent(min(1, gc/used)), seconds(used), percent(min(1, idle/total))))
 	}
 	heap := heapMetrics(v)
@@ -353,14 +368,18 @@ func readRuntimeMetrics(p *attach.Part) attach.Reading {
 	}
 	var parts []string
 	if n, ok := v["/sched/goroutines:goroutines"]; ok {
-		parts = append(parts, fmt.Sprintf("%.0f goroutines, GOMAXPROCS %.0f", n, v["/sched/gomaxprocs:threads"]))
+		parts = append(parts, fmt.Sprintf("%.0f goroutines", n))
 		r.Facts = append(r.Facts, attach.Fact{Name: FactGoroutines, Value: n})
 	}
 	if ps := v["/sched/gomaxprocs:threads"]; ps > 0 {
+		parts = append(parts, fmt.Sprintf("GOMAXPROCS %.0f", ps))
 		r.Facts = append(r.Facts, attach.Fact{Name: FactGOMAXPROCS, Value: ps})
 	}
 	if n, ok := v["/gc/cycles/total:gc-cycles"]; ok {
 		parts = append(parts, fmt.Sprintf("%.0f GC cycles", n))
+	}
+	if n, ok := v["/gc/heap/allocs:bytes"]; ok {
+		parts = append(parts, decimal(n)+" allocated")
 	}
 	if n, ok := v["/sync/mutex/wait/total:seconds"]; ok {
 		parts = append(parts, fmt.Sprintf("%s waited for mutexes since the start", seconds(n)))

@@ -80,6 +80,9 @@ func (p *profile) readDelay(r *attach.Reading) {
 		return
 	}
 	line := unit(p.total) + " waited in all"
+	if p.unsummed {
+		line += " that is shown"
+	}
 	if p.least > 0 {
 		line = unit(p.least) + " waited at the places that are shown, the rest of which are cut off"
 	}
@@ -97,7 +100,11 @@ func (p *profile) readDelay(r *attach.Reading) {
 	r.Figures = append(r.Figures, line)
 	site := p.delaySite()
 	if site != "" {
-		r.Figures = append(r.Figures, fmt.Sprintf("most of it at %s: %s%s", site, unit(p.cum[site]), p.of(p.cum[site])))
+		most := "most of it at"
+		if p.cum[site] < p.total/2 {
+			most = "more than elsewhere at"
+		}
+		r.Figures = append(r.Figures, fmt.Sprintf("%s %s: %s%s", most, site, unit(p.cum[site]), p.of(p.cum[site])))
 		r.Facts = append(r.Facts, attach.Fact{Name: FactMutexDelay, Value: p.cum[site], Of: site})
 	}
 	if text := p.unlocks(unit); text != "" {
@@ -140,7 +147,7 @@ func (p *profile) readDelay(r *attach.Reading) {
 		}
 	}
 	if r.State == attach.CannotTell {
-		r.Next = []attach.Next{{Command: "curl 'http://HOST:PORT/debug/pprof/mutex?debug=1&seconds=10'", Why: "gives a rate; or whystall diagnose --pid PID"}}
+		r.Next = []attach.Next{{Command: "go tool pprof -top 'http://HOST:PORT/debug/pprof/mutex?seconds=10'", Why: "gives a rate; or whystall diagnose --pid PID"}}
 	}
 }
 

@@ -43,6 +43,7 @@ type profile struct {
 	stacks    []sampled // empty: only the sums above are printed
 	least     float64   // what is shown comes to, where the rest is cut off and total is not printed
 	guessed   bool      // which profile it is: by its functions, since its head is cut off
+	unsummed  bool      // total is the sum of what is shown: the text would not tell where it is cut
 	unseen    bool      // rows of locks would not be among those that are shown
 }
 

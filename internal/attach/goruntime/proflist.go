@@ -126,6 +126,9 @@ func (l listed) text() string {
 	if l.all > 0 && l.shown < l.all/2 {
 		return "most of it is in lines that are cut off; of those shown: " + top
 	}
+	if l.v < l.all/2 {
+		return "the line with most of it: " + top
+	}
 	return "most of it: " + top
 }
 
