@@ -298,6 +298,9 @@ func placeJVM(t *thread) {
 		if r.doing == lock && !blocked && !locker || r.doing == idle && r.depth > 0 && slices.ContainsFunc(t.frames[:i], restless) {
 			continue
 		}
+		if r.doing == pooled && (blocked || locker || restless(t.frames[0])) {
+			continue // it opens a connection, or waits for a lock on the way to one
+		}
 		if r.doing == disk && t.pipe { // what another process writes is no file
 			t.doing = idle
 			return
@@ -338,7 +341,7 @@ func restless(f frame) bool {
 // clientFrame reports whether a frame is one of a client that waits for an answer.
 func clientFrame(f frame) bool {
 	for _, word := range []string{"jdbc", "mysql", "postgresql", "oracle", "HttpClient", "httpclient", "HttpURLConnection", "okhttp", "jedis", "redis", "mongodb",
-		"Client.", "ldap", "ojdbc", "mariadb", "cassandra", "elasticsearch.client", "thrift", "memcached", "RestTemplate", "feign", "sqlserver", "executeQuery", "amqp"} {
+		"Client.", "ojdbc", "mariadb", "cassandra", "elasticsearch.client", "thrift.TServiceClient", "memcached", "RestTemplate", "feign", "sqlserver", "executeQuery", "amqp"} {
 		if strings.Contains(f.fn, word) {
 			return true
 		}

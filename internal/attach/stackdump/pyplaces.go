@@ -33,7 +33,6 @@ var pyPlaces = []pyPlace{
 	{"kombu/", "", idle, true},
 	{"sqlalchemy/pool/impl.py", "_do_get", pooled, false},
 	{"urllib3/connectionpool.py", "_get_conn", pooled, false},
-	{"psycopg2/pool.py", "", pooled, false},
 	{"logging/__init__.py", "acquire handle", lock, false},
 	{"socket.py", "readinto recv recv_into create_connection connect", remote, false},
 	{"ssl.py", "read recv recv_into do_handshake", remote, false},
@@ -78,12 +77,15 @@ func (f frame) shortOf(path string) bool {
 func (t *thread) placeKnown() bool {
 	for i, f := range t.frames[:min(len(t.frames), 12)] {
 		for _, p := range pyPlaces {
-			if !p.has(f) || p.does == lock && i > 1 || p.base && slices.ContainsFunc(t.frames[:i], worksAbove) {
+			if !p.has(f) || p.does == lock && i > 0 && (i > 1 || strings.Contains(t.frames[0].file, ".py")) || p.base && slices.ContainsFunc(t.frames[:i], worksAbove) {
 				continue
 			}
 			t.doing, t.call = p.does, f.fn[strings.LastIndexByte(f.fn, '.')+1:]
 			if p.does == remote && slices.ContainsFunc(t.frames[i+1:min(len(t.frames), i+4)], servesFrame) {
 				t.doing = idle // a connection that waits for its client's next request
+			}
+			if p.file == "queue.py" && slices.ContainsFunc(t.frames[i+1:min(len(t.frames), i+4)], poolFrame) {
+				t.doing = pooled // the pool keeps its free connections in a queue
 			}
 			if p.does == lock {
 				t.kind, t.site = loggerLock, "logging"
@@ -107,6 +109,11 @@ func worksAbove(f frame) bool {
 		}
 	}
 	return true
+}
+
+// poolFrame reports whether a frame is of a pool of connections.
+func poolFrame(f frame) bool {
+	return slices.ContainsFunc(pyPlaces, func(p pyPlace) bool { return p.does == pooled && p.has(f) })
 }
 
 // servesFrame reports whether a frame is of a server that reads a request.
