@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/finding"
 )
 
 // root is the thread at which a queue ends: the holder, the holder of the lock that the holder
@@ -47,4 +48,14 @@ func (d *dump) chained(r *attach.Reading, t tally, list []*convoy) {
 		root.who(), root.does())
 	r.Figures = append([]string{line}, r.Figures...)
 	r.Means = "The queues are one chain: what holds up its first thread holds up all of them."
+}
+
+const deadlockRemedy = "Take these locks in one order everywhere; until then only a restart frees the threads"
+
+// reported says that the dump itself reports a deadlock whose locks are not among its threads'.
+func (d *dump) reported(r *attach.Reading) {
+	line := "the dump itself reports a deadlock; which thread has which lock is not among the threads of the text"
+	r.Figures = append(r.Figures, line)
+	r.Signs = append(r.Signs, attach.Sign{Cause: "lock-contention", Grade: attach.Found, Sure: finding.Supported, Proof: []string{line}, Remedy: deadlockRemedy})
+	r.Means = "A deadlock, as the runtime itself found it: its threads do not go on without a restart."
 }

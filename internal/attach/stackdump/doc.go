@@ -7,7 +7,7 @@
 //	wait.go      what a thread does, by the call that it sleeps in and who called it
 //	native.go    the rules of C, C++ and the kernel: which function means which wait
 //	convoy.go    threads that wait for one lock, and who holds it
-//	chain.go     queues that end at one thread
+//	chain.go     queues that end at one thread; deadlocks that the runtime reports
 //	read.go      what a dump says, as signs and in words
 //	elsewhere.go other waits: servers, tables, pools, disks, nothing
 //	commit.go    threads that wait for the leader of a group that commits

@@ -92,7 +92,9 @@ func (d *dump) judge(r *attach.Reading, t tally, list []*convoy) {
 			d.lone(r)
 		}
 		return
-	case len(list) > 0 && (list[0].waiters > 1 || list[0].cycle || d.cycle):
+	case d.cycle && !slices.ContainsFunc(list, func(c *convoy) bool { return c.cycle }):
+		d.reported(r)
+	case len(list) > 0 && (list[0].waiters > 1 || list[0].cycle):
 		d.convoyed(r, t, list)
 	}
 	d.elsewhere(r, t)
@@ -135,8 +137,8 @@ func (d *dump) convoyed(r *attach.Reading, t tally, list []*convoy) {
 			r.Figures = append(r.Figures, h)
 			sign.Proof = append(sign.Proof, h)
 		}
-		if c.cycle || d.cycle {
-			sign.Remedy = "Take these locks in one order everywhere; until then only a restart frees the threads"
+		if c.cycle {
+			sign.Remedy = deadlockRemedy
 		}
 		if c.cycle || float64(c.waiters) >= 0.2*float64(t.busy()) && (c.waiters > 2 || c.sure || t.total < 20) {
 			sign.Grade, sign.Sure = attach.Found, finding.Possible
@@ -157,14 +159,14 @@ func (d *dump) convoyed(r *attach.Reading, t tally, list []*convoy) {
 	if !c.one() {
 		r.Not = "The dump has no address of the lock: threads in one place may each want another one. And it is one instant."
 	}
-	r.Means = c.means(d.cycle)
+	r.Means = c.means()
 	if names := inCycles(list); len(names) > 1 {
 		r.Figures = append([]string{fmt.Sprintf("%d threads are in a deadlock: %s", len(names), strings.Join(names[:min(len(names), 4)], ", "))}, r.Figures...)
 	}
-	if !c.cycle && !d.cycle {
+	if !c.cycle {
 		d.chained(r, t, list)
 	}
-	if !c.cycle && !d.cycle && !c.sure {
+	if !c.cycle && !c.sure {
 		r.Next = append(r.Next, c.next(d))
 	}
 }
@@ -176,9 +178,9 @@ func (c *convoy) one() bool {
 }
 
 // means is the sentence about the first lock.
-func (c *convoy) means(deadlock bool) string {
+func (c *convoy) means() string {
 	switch {
-	case c.cycle || deadlock:
+	case c.cycle:
 		return "A deadlock: each of these threads holds the lock that the next one wants. They do not go on without a restart."
 	case c.kind == stackCache:
 		return "Threads are made and ended faster than the lock of the stack cache allows: keep threads, as a pool does."
