@@ -39,7 +39,7 @@ var heldFloor = Floor{NS: 5e6, Share: 0.20}
 
 var _ = register(&Detector{
 	Name:   "event-loop",
-	Title:  "One request holds up the only thread of the event loop, and others wait",
+	Title:  "The only thread of the event loop is held up, and requests wait",
 	Needs:  []string{KernelRecords},
 	Floor:  Floor{NS: loopNS, Share: leastOwn},
 	Native: true,
@@ -240,7 +240,7 @@ func tellUnread(p *Pass, f *finding.Finding) {
 	p.measure()
 	p.Proof("kernel records: threads", "thread %d had %s of 2 ms or more, %s on average", l.TID, times(l.Long, "turn", "turns"), finding.Duration(l.LongNS/l.Long))
 	if l.Timed > 0 {
-		p.Proof("kernel records: timers", "%d of these turns were no request: a timer of the program had started them", l.Timed)
+		p.Proof("kernel records: timers", "at least %d of these turns were no request: a timer of the program had started them", l.Timed)
 	}
 	what := "what computes"
 	if 2*l.Timed > l.Long {

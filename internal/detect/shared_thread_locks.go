@@ -224,6 +224,10 @@ func lookFutexes(p *Pass, why string) {
 		return
 	}
 	ns := lockUnused(r)
+	if ratio(ns, r.CPUs.TotalNS) < 0.2 && r.Requests.None == account.NoneNoTrace {
+		p.Blind(why, "locks of goroutines, which leave their threads as they wait: it needs an execution trace")
+		return
+	}
 	if ratio(ns, r.CPUs.TotalNS) < 0.2 {
 		p.Bound(0, ratio(ns, r.CPUs.TotalNS), finding.OfWall)
 		p.Clear("no request that waits for a lock is visible; CPUs were unused while threads waited for locks for %s of the time (reported from 20 %% up)", percent(ratio(ns, r.CPUs.TotalNS)))

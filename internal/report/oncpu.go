@@ -229,7 +229,7 @@ var computing = []account.WorkKind{account.WorkOwn, account.WorkLibrary, account
 
 // computes says in a sentence that what takes the time is the program's own computing, where it
 // does; "" else. It is no stall, as nobody has anything to wait for, unless a finding says that
-// others wait for it, as behind an event loop.
+// others wait for it, as behind an event loop. Where no request was seen, nobody knows.
 func (r *Report) computes() string {
 	var o *account.OnCPU
 	whole, whose, part := int64(0), "", 1.0
@@ -258,7 +258,7 @@ func (r *Report) computes() string {
 		s += ": " + strings.Join(by, ", ")
 	}
 	s += fmt.Sprintf(" (%s).", plural(o.Samples, "sample", "samples"))
-	if r.stalls(int64(part * float64(own.NS))) {
+	if r.Ledger.Slow.Requests == 0 || r.stalls(int64(part*float64(own.NS))) {
 		return s
 	}
 	return s + " That is no stall."
