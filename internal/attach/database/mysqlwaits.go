@@ -8,7 +8,7 @@ import (
 // waitsForLock reports whether a session's state says that it waits for a lock of a table.
 func (c connection) waitsForLock() bool {
 	low := strings.ToLower(c.state)
-	return strings.HasPrefix(low, "waiting for") && strings.Contains(low, "lock") || low == "locked" || low == "system lock"
+	return strings.HasPrefix(low, "waiting for") && (strings.Contains(low, "lock") || strings.Contains(low, "table flush")) || low == "locked" || low == "system lock"
 }
 
 // name says which connection it is, and for how long it is in its state.

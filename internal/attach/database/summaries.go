@@ -259,7 +259,7 @@ var threadPools = &attach.Kind{
 			switch {
 			case i == 0:
 				return true
-			case poolRow.MatchString(t), cassandra && (strings.HasPrefix(t, "Message type") || dropped.MatchString(t) || strings.HasPrefix(t, "Meters")):
+			case poolRow.MatchString(t), cassandra && (strings.HasPrefix(t, "Message type") || strings.HasPrefix(t, "Latencies waiting in queue (micros)") || dropped.MatchString(t) || strings.HasPrefix(t, "Meters")):
 				rows++
 				return true
 			}

@@ -15,7 +15,7 @@ import (
 // until JDK 8, -Xlog:safepoint since 9, in the form of 14 as well.
 var safepoint = &attach.Kind{
 	Name:      "JVM safepoint log",
-	Hints:     []string{"application threads were stopped", "Safepoint \"", "Application time: "},
+	Hints:     []string{"application threads were stopped", "Safepoint \"", "Application time: ", "wait_to_block", "  [ "},
 	Marks:     []string{"application threads were stopped", "Safepoint \""},
 	Single:    true,
 	Scattered: true,
@@ -32,12 +32,16 @@ var safepoint = &attach.Kind{
 var (
 	stopOld = pattern.New(`Total time for which application threads were stopped: (\d+[.,]\d+) seconds(?:, Stopping threads took: (\d+[.,]\d+) seconds)?`)
 	stopNew = pattern.New(`Safepoint "(\w+)", .*\bReaching safepoint: (\d+) ns\b.*\bTotal: (\d+) ns`)
-	ran     = pattern.New(`Application time: (\d+[.,]\d+) seconds`)
-	since   = pattern.New(`Time since last: (\d+) ns`)
+	// stopTable is a row of -XX:+PrintSafepointStatistics: sync has spin and block in it; whole
+	// milliseconds.
+	stopTable = pattern.New(`^\s*[\d.]+: ([A-Za-z][\w ]*?) +\[ *\d+ +\d+ +\d+ *\] +\[ *\d+ +\d+ +(\d+) +(\d+) +(\d+) *\] +\d+`)
+	stopHead  = pattern.New(`^\s*vmop +\[threads: total initially_running wait_to_block\]`)
+	ran       = pattern.New(`Application time: (\d+[.,]\d+) seconds`)
+	since     = pattern.New(`Time since last: (\d+) ns`)
 )
 
 func isStop(text string) bool {
-	return stopOld.MatchString(text) || stopNew.MatchString(text) || ran.MatchString(text)
+	return stopTable.MatchString(text) || stopHead.MatchString(text) || stopOld.MatchString(text) || stopNew.MatchString(text) || ran.MatchString(text)
 }
 
 // stops is what the lines say, in seconds.
@@ -56,7 +60,18 @@ func (s *stops) line(text string) {
 		s.between += num(m[1], 1)
 		return
 	}
+	if m := stopTable.FindStringSubmatch(text); m != nil {
+		spent := num(m[2], 1e-3) + num(m[3], 1e-3) + num(m[4], 1e-3)
+		if len(s.took) == 0 || spent > slices.Max(s.took) {
+			s.longest = strings.TrimSpace(m[1])
+		}
+		s.took, s.reach = append(s.took, spent), append(s.reach, num(m[2], 1e-3))
+		return
+	}
 	if m := stopOld.FindStringSubmatch(text); m != nil {
+		if took := num(m[1], 1); len(s.took) == 0 || took > slices.Max(s.took) {
+			s.longest = "" // this line does not say what for
+		}
 		s.took = append(s.took, num(m[1], 1))
 		if m[2] != "" {
 			s.reach = append(s.reach, num(m[2], 1))
@@ -98,6 +113,9 @@ func readSafepoint(p *attach.Part) attach.Reading {
 	total, reach := attach.Sum(s.took), attach.Sum(s.reach)
 	most := slices.Max(s.took)
 	line := fmt.Sprintf("%s in all, median %s, longest %s", span(total), span(attach.Median(s.took)), span(most))
+	if len(s.took) == 1 {
+		line = "1 stop, " + span(most)
+	}
 	if s.longest != "" {
 		line += " (" + s.longest + ")"
 	}
