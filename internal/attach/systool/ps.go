@@ -232,7 +232,7 @@ func psStates(v *verdict, all []process, names []string) {
 	}
 	v.figure("%d in state R, %d in D, %d in S or I at that moment", in['R'], in['D'], in['S']+in['I'])
 	if in['Z'] > 0 {
-		v.figure("%d zombies", in['Z'])
+		v.figure("%s", attach.Plural(in['Z'], "zombie"))
 	}
 	most := ""
 	if by := placesBy(places); len(by) > 0 {
