@@ -15,13 +15,13 @@ import (
 // saw, and not why.
 var load = &attach.Kind{
 	Name:  "load report",
-	Hints: []string{"This is Apache", "Benchmarking", "Server Software", "Document Path", "Concurrency", "Running ", "Thread Stats", "Summary:", "Requests ", "Response time", "Bucket", "Percentage of", "Connection Times"},
+	Hints: []string{"This is Apache", "Benchmarking", "Server Software", "Document Path", "Concurrency", "Running ", "Thread Stats", "Summary:", "Requests ", "Response time", "Latency distribution:", "Details (average", "Bucket", "Percentage of", "Connection Times"},
 	Claim: claimLoad,
 	Read:  readLoad,
 }
 
 // loadStart are first lines, or lines that one of these programs alone prints.
-var loadStart = pattern.New(`^(This is ApacheBench,|Benchmarking \S+ \(be patient\)|Server Software:|Document Path:|Concurrency Level:|Running \d+\S* test @ |Thread Stats +Avg +Stdev|Summary:$|Requests +\[total, rate|Response time histogram:|Bucket +# +%|Percentage of the requests served within|Connection Times \(ms\))`)
+var loadStart = pattern.New(`^(This is ApacheBench,|Benchmarking \S+ \(be patient\)|Server Software:|Document Path:|Concurrency Level:|Running \d+\S* test @ |Thread Stats +Avg +Stdev|Summary:$|Requests +\[total, rate|Response time histogram:|Latency distribution:$|Details \(average, fastest, slowest\):|Bucket +# +%|Percentage of the requests served within|Connection Times \(ms\))`)
 
 var loadRow = pattern.New(`^(Copyright 1996|Licensed to|Completed \d+ requests|Finished \d+ requests|Server (Software|Hostname|Port):|Document (Path|Length):|Concurrency Level:|Time taken for tests:|Complete requests:|Failed requests:|\(Connect: |Non-2xx responses:|Write errors:|Keep-Alive requests:|Total transferred:|HTML transferred:|Requests per second:|Time per request:|Transfer rate:|SSL/TLS Protocol:|Server Temp Key:|TLS Server Name:|Total body sent:|[\d.]+ kb/s|Connection Times|min +mean|(Connect|Processing|Waiting|Total): +[\d.]|Percentage of the requests|\d+%,? +\d+|100% +\d+|` +
 	`Running \d+|\d+ threads and \d+ connections|Thread Stats|Latency|Req/Sec|Latency Distribution|[\d.]+% +[\d.]+(us|ms|s|m)?$|\d+ requests in |Socket errors:|Non-2xx or 3xx|Requests/sec:|Transfer/sec:|Thread calibration:|Detailed Percentile|Value +Percentile|[\d.]+ +[\d.]+ +\d+ +([\d.]+|inf)$|#\[|-{10,}|` +
@@ -55,6 +55,7 @@ var loadFigures = []struct {
 	{"latency on average, deviation, at most", pattern.New(`^Latency +(\S+ +\S+ +\S+)`)},
 	{"latencies", pattern.New(`^Latencies +(\[.*)$`)},
 	{"requests in all, rate, throughput", pattern.New(`^Requests +(\[total.*)$`)},
+	{"slowest wait for an answer", pattern.New(`^resp wait:\s+\S+ secs, \S+ secs, (\S+ secs)`)},
 	{"success", pattern.New(`^Success +\[ratio\] +(\S+)`)},
 }
 
