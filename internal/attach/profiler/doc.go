@@ -42,7 +42,7 @@
 //	waits.go        what stacks of threads off CPU waited for
 //	linuxki.go      LinuxKI's reports: their lines
 //	linuxkiread.go  what these lines say of tasks and the scheduler
-//	linuxkitasks.go tables of tasks
+//	linuxkitasks.go a task and how it was scheduled, and tables of tasks
 //	linuxkicpus.go  the table of CPUs
 //	linuxkimore.go  devices, files, traces and counters of a report
 //	linuxkicalls.go what they say of system calls, sleep and profiles

@@ -8,6 +8,44 @@ import (
 	"github.com/whystall/whystall/internal/finding"
 )
 
+func (k *kiReport) readSched(r *attach.Reading) {
+	if !k.sched {
+		return
+	}
+	k.says("scheduler activity")
+	all := k.run + k.sleep + k.queue
+	if all <= 0 {
+		return
+	}
+	if k.run+k.sleep == 0 { // a part of the report alone
+		r.Figures = append(r.Figures, "waited for a CPU "+lasts(k.queue))
+		r.Means = "How long it ran and slept meanwhile is not in it, so no share follows."
+		return
+	}
+	line := fmt.Sprintf("ran %s (%s), waited for a CPU %s (%s), slept %s (%s)", lasts(k.run), pct(k.run/all), lasts(k.queue), pct(k.queue/all), lasts(k.sleep), pct(k.sleep/all))
+	if k.policy != "" {
+		line += ", " + k.policy
+	}
+	r.Figures = append(r.Figures, line)
+	realTime := strings.Contains(k.policy, "FIFO") || strings.Contains(k.policy, "RR") || strings.Contains(k.policy, "DEADLINE")
+	switch {
+	case realTime:
+		r.Means = fmt.Sprintf("It runs with real-time priority: it waited %s for a CPU, and what shares its CPU waits as long as it runs (%s).", lasts(k.queue), lasts(k.run))
+		r.Not = "That it never waits does not make it harmless: others wait for it, and their reports would show it."
+		r.Next = append(r.Next, ask("chrt -p PID", k.pid, "its priority; then look at the run queue time of others on its CPU"))
+	case k.queue/all >= 0.10:
+		proof := fmt.Sprintf("it was ready and had no CPU for %s, %s of the time", lasts(k.queue), pct(k.queue/all))
+		r.Means = upper(proof) + "."
+		r.Not = "A cgroup's quota that is used up counts as run queue time as well."
+		r.Signs = append(r.Signs, attach.Sign{Cause: "cpu-contention", Grade: attach.Candidate, Share: k.queue / all, Proof: []string{proof}},
+			attach.Sign{Cause: "cpu-throttled", Grade: attach.Candidate, Share: k.queue / all, Proof: []string{proof}})
+	case k.run/all >= 0.80:
+		r.Means = "It computes nearly all the time and hardly waits for a CPU: what it computes is the question."
+	case k.queue/all < 0.05:
+		r.Means = fmt.Sprintf("It hardly waits for a CPU; %s of the time it sleeps, and in what decides.", pct(k.sleep/all))
+	}
+}
+
 // starved names the task that was ready and had no CPU for most of the time in which it wanted one,
 // where that is much of all time. Whether a neighbour or a quota kept it off is not in it.
 func (k *kiReport) starved(r *attach.Reading) {

@@ -127,7 +127,7 @@ func readPerfLock(p *attach.Part) attach.Reading {
 		}
 		by[row.name] += row.sum
 	}
-	r := attach.Reading{Title: fmt.Sprintf("perf lock, %s", attach.Plural(len(by), "lock")), State: attach.CannotTell}
+	r := attach.Reading{Title: fmt.Sprintf("perf lock, %s", attach.Plural(len(by), "row")), State: attach.CannotTell}
 	if len(by) == 0 {
 		r.Means = "No row stands below its head: either nobody waited for a lock, or the rows were cut off."
 		return r
