@@ -33,8 +33,8 @@ var (
 	elasticOf   = pattern.New(`total_shards(?:\[|": ?"?)(\d+)`)
 )
 
-// Since 7.0 a line is a record of JSON as well: which log, and behind it the node, the shard and the
-// time, in any order.
+// Since 7.0 a line is a record of JSON as well: which log, and behind it the node, the shard and
+// the time, in any order.
 var (
 	elasticLog   = pattern.New(`"(?:type|event\.dataset)": ?"(?:\w+\.)?index_(search|indexing)_slowlog"`)
 	elasticNode  = pattern.New(`"(?:node\.name|elasticsearch\.node\.name)": ?"([^"]*)"`)

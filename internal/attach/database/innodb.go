@@ -95,6 +95,7 @@ func innoGoes(text string) bool {
 // semaphore is one lock of the engine and its waiters.
 type semaphore struct {
 	lock, site, writer string
+	thread             string // that waits
 	made               string // where the lock is created, which names it
 	waits              bool   // the writer waits for the readers to go
 	waiters            int
@@ -224,7 +225,7 @@ func (s *innoState) line(text string, at *semaphore) *semaphore {
 	}
 	if m := semaWait.FindStringSubmatch(t); m != nil {
 		sec, _ := number(m[4])
-		at = &semaphore{site: m[2] + ":" + m[3], waiters: 1, longest: sec}
+		at = &semaphore{thread: m[1], site: m[2] + ":" + m[3], waiters: 1, longest: sec}
 		if !strings.Contains(m[4], ".") {
 			at.below = "1 s"
 		}
@@ -327,7 +328,7 @@ func (s *innoState) semaphores(r *result) {
 		case w.waits:
 			line += "; thread " + w.writer + " waits until its readers are gone, and those who come later wait behind it"
 		case w.writer != "":
-			line += "; thread " + w.writer + " has it"
+			line += "; thread " + w.writer + " has it" + s.waitsToo(w.writer)
 		}
 		r.figure(line)
 		r.fact(FactEngineLock, w.longest*1e3, w.site)

@@ -57,3 +57,13 @@ func (s *innoState) status(p *attach.Part) bool {
 	}
 	return false
 }
+
+// waitsToo says that a thread which has one lock waits for another; "": the lines do not show it.
+func (s *innoState) waitsToo(thread string) string {
+	for _, w := range s.semas {
+		if w.thread == thread {
+			return ", and waits itself at " + w.site
+		}
+	}
+	return ""
+}

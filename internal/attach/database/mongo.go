@@ -147,13 +147,7 @@ func readMongo(p *attach.Part) attach.Reading {
 	}
 	r.Title = "MongoDB slow log, " + attach.Plural(len(took)+cut, "operation")
 	if len(took) == 0 {
-		if scans > 0 {
-			r.figure(fmt.Sprintf("%d of %d scan the whole collection (COLLSCAN), up to %s documents", scans, cut, count(docs)))
-		}
-		r.Means = "MongoDB calls it slow; the line was cut off before its duration."
-		r.Not = "How long it took, and what it waited for, stands at the end of the line."
-		r.next("db.COLLECTION.explain('executionStats')", "shows whether an index is missing")
-		return r.done(attach.CannotTell)
+		return mongoBroken(r, scans, cut, docs)
 	}
 	r.figure("duration: " + spread(took))
 	r.fact(FactStatement, attach.Median(took)*1e3, "")
@@ -211,4 +205,15 @@ func readRate(bytes, s float64) string {
 		return ""
 	}
 	return fmt.Sprintf(", %s at %s/s", bytesText(bytes), bytesText(bytes/s))
+}
+
+// mongoBroken says what lines say of which all were cut off before their durations.
+func mongoBroken(r *result, scans, cut int, docs float64) attach.Reading {
+	if scans > 0 {
+		r.figure(fmt.Sprintf("%d of %d scan the whole collection (COLLSCAN), up to %s documents", scans, cut, count(docs)))
+	}
+	r.Means = "MongoDB calls it slow; the line was cut off before its duration."
+	r.Not = "How long it took, and what it waited for, stands at the end of the line."
+	r.next("db.COLLECTION.explain('executionStats')", "shows whether an index is missing")
+	return r.done(attach.CannotTell)
 }

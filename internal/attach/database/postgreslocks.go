@@ -86,11 +86,11 @@ func (q *pgQueue) line(text string, wait []string, e *pgEvents) {
 }
 
 // figure says how long the queue is, and what the first process in it wants, or the only one.
-func (q *pgQueue) figure(r *result, waits map[string]float64) {
+func (q *pgQueue) figure(r *result, waits map[string]float64, got map[string]bool) {
 	if len(q.longest) < 2 {
 		for only := range waits {
 			if w := q.wants[only]; len(waits) == 1 && w.mode != "" {
-				r.figure("process " + only + w.text())
+				r.figure("process " + only + w.text(got[only]))
 			}
 		}
 		return
@@ -101,7 +101,7 @@ func (q *pgQueue) figure(r *result, waits map[string]float64) {
 		text = "at most " + text
 	}
 	if w := q.wants[first]; w.mode != "" && w.on == q.lock {
-		text += ", which" + w.text()
+		text += ", which" + w.text(got[first])
 	}
 	if q.wants[first].mode == "AccessExclusiveLock" { // which nobody shares
 		text += "; those behind it wait for it as well"
@@ -110,8 +110,11 @@ func (q *pgQueue) figure(r *result, waits map[string]float64) {
 }
 
 // text says what a process wants, behind its name.
-func (w pgWant) text() string {
+func (w pgWant) text(got bool) string {
 	text := " wants " + w.mode
+	if got {
+		text = " wanted " + w.mode
+	}
 	if w.statement != "" {
 		text += ": " + short(w.statement)
 	}
@@ -156,11 +159,15 @@ func (e *pgEvents) locks(r *result) {
 		line = fmt.Sprintf("%s waited for a lock, on %s most; where the log ends %d still wait, the longest for %s so far", processes(len(took)), what, going, dur(e.longestGoing()))
 	}
 	r.figure(line)
-	e.queue.figure(r, e.waits)
+	e.queue.figure(r, e.waits, e.got)
 	// The process at the head of the chain holds a lock and waits for none.
 	for _, h := range e.queue.holders {
 		if _, waits := e.waits[h.pid]; !waits {
-			r.figure(fmt.Sprintf("process %s holds %s, and these lines show no wait of its own", h.pid, cmp.Or(h.on, "it")))
+			holds := "holds"
+			if len(e.got) >= len(e.waits) { // all waits ended
+				holds = "held"
+			}
+			r.figure(fmt.Sprintf("process %s %s %s, and these lines show no wait of its own", h.pid, holds, cmp.Or(h.on, "it")))
 			r.next("psql -c \"SELECT pid, state, xact_start, query FROM pg_stat_activity WHERE pid = "+h.pid+"\"", "says what the holder does: often it is idle in its transaction")
 			break
 		}

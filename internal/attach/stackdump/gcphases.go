@@ -31,7 +31,7 @@ var (
 	gcRescan = pattern.New(`\[Rescan \(\w+[^)]*\) ?, ([\d.,]+) secs\]`)
 	gcYoung  = pattern.New(`\[YG occupancy: (\d+) K \((\d+) K\)\]`)
 	gcCMSOld = pattern.New(`\[1 CMS-(?:initial-mark|remark): (\d+)K\((\d+)K\)\]`)
-	// JDK 9 to 16 have a line of their own for it, JDK 17 and later say it in the line of the pause.
+	// JDK 9 to 16 have a line of their own for it; since 17 the line of the pause says so.
 	gcExhausted = pattern.New(`\bGC\(\d+\) (?:To-space exhausted$|Pause .*\(Evacuation Failure\).* [\d.,]+ms$)`)
 	gcName      = pattern.New(`\[((?:Full )?GC(?: pause)?(?: \([^()]*(?:\(\))?[^()]*\))+)`)
 	shenPause   = pattern.New(`^Pause ([A-Z][\w ]*?) \((G|N)\) +(\d+) us(?:,|$)`)
