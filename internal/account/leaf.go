@@ -49,8 +49,8 @@ const (
 	LeafKernelLock Leaf = "kernel lock" // asleep for it; who spins is on a CPU
 	LeafPipe       Leaf = "pipe"
 	LeafLock       Leaf = "lock" // of native code: its holder is not known
-	// Data lay in a socket, and the thread of the loop that reads it computed something else: in turns
-	// of less than 2 ms, or in one of more.
+	// Data lay in a socket, and the thread of the loop that reads it computed something else: in
+	// turns of less than 2 ms, or in one of more.
 	LeafUnread     Leaf = "unread in its socket"
 	LeafBehindTurn Leaf = "unread in its socket, behind a long turn"
 	LeafMissing    Leaf = "unexplained (kernel records missing)"

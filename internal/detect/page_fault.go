@@ -98,9 +98,9 @@ func lookFault(p *Pass) {
 		p.Clear("%s", faultText(p))
 		return
 	}
-	// What reclaim took is direct-reclaim's, which looks later, and is often the root of faults. The
-	// sums overlap by nobody knows how much: at least half stays here, as faults that wait for a file
-	// do not end with reclaim.
+	// What reclaim took is direct-reclaim's, which looks later, and is often the root of faults.
+	// The sums overlap by nobody knows how much: at least half stays here, as faults that wait for
+	// a file do not end with reclaim.
 	p.claimWait(ns - min(ns/2, k.Reclaim.NS+k.Memcg.NS+k.Compact.NS))
 	if !p.onlyShares(ns) {
 		p.capProcess()

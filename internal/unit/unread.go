@@ -22,8 +22,8 @@ func (f *finder) longTurn(tid uint32, s span, onNS int64) {
 	f.set.Loop.LongNS += onNS
 }
 
-// InLong reports whether thread tid was in a turn at a time that computed for 2 ms or more without a
-// wait for work, and until when that holds.
+// InLong reports whether thread tid was in a turn at a time that computed for 2 ms or more without
+// a wait for work, and until when that holds.
 func (t *Set) InLong(tid uint32, at int64) (long bool, until int64) {
 	l := t.long[tid]
 	i := sort.Search(len(l), func(i int) bool { return l[i].end > at })

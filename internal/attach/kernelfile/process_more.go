@@ -22,6 +22,7 @@ var limits = &attach.Kind{
 	Read: func(p *attach.Part) attach.Reading {
 		r := attach.Reading{Title: "limits of a process", State: attach.Healthy, Means: "Limits show as errors where they are reached (EMFILE, EAGAIN), and not as slowness.", Not: "how much of each is in use, and so whether one was reached"}
 		r.Who.PID = p.PID
+		files := false // their limit stands first
 		for _, l := range p.Lines {
 			m := limitsLine.FindStringSubmatch(strings.TrimSpace(l.Text))
 			if m == nil {
@@ -35,9 +36,10 @@ var limits = &attach.Kind{
 			}
 			if m[1] == "Max open files" || m[1] == "Max processes" {
 				at := 0
-				if m[1] == "Max processes" && len(r.Figures) > 0 && strings.HasPrefix(r.Figures[0], "max open files") {
+				if m[1] == "Max processes" && files {
 					at = 1
 				}
+				files = files || m[1] == "Max open files"
 				r.Figures = slices.Insert(r.Figures, at, text)
 			} else {
 				r.Figures = append(r.Figures, text)
