@@ -130,7 +130,7 @@ func (d *dump) quiet(r *attach.Reading, t tally, list []*convoy) {
 		r.Figures = append(r.Figures, fmt.Sprintf("%s for another server's answer (%s)", waits(t.remote), t.most(remote)))
 	case t.signal*2 > t.total && t.total > 3:
 		r.State = attach.CannotTell
-	case t.running > 0 && t.running*2 > t.total && t.total > 3:
+	case t.running > 0 && t.running*2 > t.total:
 		r.Means = "No threads queue behind one lock. Most run or are in calls; what that costs, a profile says."
 	}
 }

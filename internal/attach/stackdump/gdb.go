@@ -13,7 +13,7 @@ import (
 // gdb reads stacks as gdb, pstack and gstack print them, with or without their headers.
 var gdb = &attach.Kind{
 	Name:   "gdb backtrace",
-	Hints:  []string{"#", "Thread ", "[New ", "LWP", "Attaching to", "libthread_db", "[Inferior", "(gdb)"},
+	Hints:  []string{"#", "Thread ", "[New ", "LWP", "Attaching to", "libthread_db", "[Inferior", "(gdb)", "Program terminated", "Program received", "Core was generated", "warning: core file"},
 	Claim:  claimGDB,
 	Yields: []string{"eu-stack", "crash bt"},
 	Read: func(p *attach.Part) attach.Reading {

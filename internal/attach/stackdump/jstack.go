@@ -190,7 +190,7 @@ func parseJVM(lines []paste.Line) *dump {
 			if !jvmFrame.MatchString(text) && !jvmState.MatchString(text) {
 				continue
 			}
-			t = &thread{n: 1}
+			t = &thread{n: 1, cropped: jvmFrame.MatchString(text)}
 			d.threads = append(d.threads, t)
 		}
 		t.line(text, trimmed)

@@ -46,6 +46,7 @@ func (t tally) most(w doing) string {
 
 // read says what a dump says.
 func (d *dump) read() attach.Reading {
+	d.dropTorn()
 	t := d.tally()
 	list := d.convoys()
 	r := attach.Reading{

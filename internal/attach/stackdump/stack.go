@@ -63,6 +63,17 @@ func (d *dump) total() (n int) {
 	return n
 }
 
+// dropTorn drops the first thread where the text starts inside of its stack: what it does stood in
+// the frames above.
+func (d *dump) dropTorn() {
+	if len(d.threads) < 2 {
+		return
+	}
+	if t := d.threads[0]; t.cropped && !t.headed && t.doing == running && len(t.holds) == 0 && t.state == "" {
+		d.threads = d.threads[1:]
+	}
+}
+
 // short is a function's name as it is compared: no arguments, template parameters, versions of
 // symbols or leading underscores, which differ from one build of a library to the next.
 func short(fn string) string {
