@@ -227,19 +227,54 @@ func (m *markdown) onCPU(r *Report) {
 // computing are the kinds of work that nothing but the program's own code asks for.
 var computing = []account.WorkKind{account.WorkOwn, account.WorkLibrary, account.WorkInterprets, account.WorkMemmove, account.WorkMap, account.WorkInterface}
 
+// onCPU is what divides the time on CPU of slow requests, or of the process where none was seen: of
+// how much time in all, whose that is, and which part of what is divided is the program's own.
+func (r *Report) onCPU() (o *account.OnCPU, whole int64, whose string, part float64) {
+	if c := &r.Ledger.Slow; c.Requests > 0 {
+		return divided(c.OnCPU), c.WallNS, "slow requests' time", ownPart(c)
+	}
+	if r.Kernel != nil {
+		return divided(r.Kernel.OnCPU), r.Kernel.OnNS, "the process' CPU time", 1
+	}
+	return nil, 0, "", 1
+}
+
+// allocates says that allocation takes the time, and where it is asked for.
+func allocates(o *account.OnCPU, whole int64, whose string, part float64) string {
+	all, clearing := o.Of(account.WorkAlloc), int64(0)
+	var from account.Site
+	for i := range o.Works {
+		w := &o.Works[i]
+		if w.Kind != account.WorkAlloc {
+			continue
+		}
+		if w.Name == account.AllocClears {
+			clearing = w.NS
+		}
+		if len(w.Sites) > 0 && w.Sites[0].NS > from.NS {
+			from = w.Sites[0]
+		}
+	}
+	s := fmt.Sprintf("%s of %s is the allocation of memory", percent(part*share(all.NS, whole)), whose)
+	if 2*clearing > all.NS {
+		s += ", which is cleared before it is handed out"
+	}
+	if from.Func != "" {
+		s += ": mostly asked for in " + from.Func
+	}
+	return s + fmt.Sprintf(" (%s). Memory that is kept and used again costs none of it.", plural(o.Samples, "sample", "samples"))
+}
+
 // computes says in a sentence that what takes the time is the program's own computing, where it
 // does; "" else. It is no stall, as nobody has anything to wait for, unless a finding says that
 // others wait for it, as behind an event loop. Where no request was seen, nobody knows.
 func (r *Report) computes() string {
-	var o *account.OnCPU
-	whole, whose, part := int64(0), "", 1.0
-	if c := &r.Ledger.Slow; c.Requests > 0 {
-		o, whole, whose, part = divided(c.OnCPU), c.WallNS, "slow requests' time", ownPart(c)
-	} else if r.Kernel != nil {
-		o, whole, whose = divided(r.Kernel.OnCPU), r.Kernel.OnNS, "the process' CPU time"
-	}
+	o, whole, whose, part := r.onCPU()
 	if o == nil || whole <= 0 {
 		return ""
+	}
+	if own := o.Of(account.WorkAlloc); part*float64(own.NS) >= ownWorkFrom*float64(whole) {
+		return allocates(o, whole, whose, part)
 	}
 	own := o.Of(computing...)
 	if part*float64(own.NS) < ownWorkFrom*float64(whole) {

@@ -31,3 +31,28 @@ func TestComputingThatStalls(t *testing.T) {
 		}
 	}
 }
+
+// Where allocation takes most of the time, the sentence says so, and where it is asked for.
+func TestAllocates(t *testing.T) {
+	for _, c := range []struct {
+		clearing int64
+		want     []string
+	}{
+		{70, []string{"75.0 % of slow requests' time is the allocation of memory", "cleared", "main.sheet"}},
+		{10, []string{""}},
+	} {
+		on := &account.OnCPU{NS: 100, Samples: 50, Works: []account.Work{
+			{Kind: account.WorkAlloc, Name: account.AllocClears, Samples: 35, NS: c.clearing, Sites: []account.Site{{Func: "main.sheet", NS: c.clearing, N: 35}}},
+			{Kind: account.WorkAlloc, Samples: 3, NS: 5},
+		}}
+		column := Column{Requests: 1, WallNS: 100, OnCPU: on}
+		column.Accounts = []Account{{Account: account.Account{Class: account.ClassOwn, Leaf: account.LeafOnCPU, NS: 100}}}
+		r := &Report{Ledger: Ledger{Slow: column}}
+		got := r.computes()
+		for _, w := range c.want {
+			if w == "" && got != "" || !strings.Contains(got, w) {
+				t.Errorf("clearing %d: %q, want %q in it", c.clearing, got, w)
+			}
+		}
+	}
+}
