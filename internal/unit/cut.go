@@ -99,21 +99,29 @@ func (c *cutter) see(s *sched.Stretch) {
 		if _, hi := c.f.timeline.Span(); s.End >= hi {
 			return
 		}
-		c.open, c.lost, c.head, c.born, c.held = true, false, false, false, false
-		c.unit, c.onNS = Unit{Begin: s.End, TID: c.life.tid}, 0
+		c.begin(s.End)
 		if s.WakerTarget && !s.ByInterrupt {
 			c.unit.Waker = s.Waker
 		}
 	}
 }
 
+// begin opens a unit of the life's, which was not under way before.
+func (c *cutter) begin(at int64) {
+	c.open, c.lost, c.head, c.born, c.held = true, false, false, false, false
+	c.unit, c.onNS = Unit{Begin: at, TID: c.life.tid}, 0
+}
+
+// loops reports whether the life is a loop around many sockets.
+func (c *cutter) loops() bool { return c.life.aroundSockets() && c.role.tier == tierNet }
+
 // run takes a stretch on a CPU. A loop around many sockets that has much to do answers one request
 // after the other, and does not come to wait in between: what it does for each socket is a unit.
-// The first has the wait for the CPU, which the others had as well before the loop came to them;
-// that they lay in their sockets meanwhile no record shows.
+// The first has the wait for the CPU, which the others had as well before the loop came to them:
+// since when they lay in their sockets is found later (unread.go).
 func (c *cutter) run(s *sched.Stretch) {
 	at := s.Begin
-	if c.life.aroundSockets() && c.role.tier == tierNet {
+	if c.loops() {
 		if c.timed {
 			at = c.untime(s)
 		}
@@ -130,8 +138,7 @@ func (c *cutter) run(s *sched.Stretch) {
 				c.f.set.Loop.BusyBehind++
 			}
 			c.close(at, request.Kept)
-			c.open, c.lost, c.head, c.born = true, false, false, false
-			c.unit, c.onNS = Unit{Begin: at, TID: c.life.tid}, 0
+			c.begin(at)
 			return true
 		}, kernel.Turn)
 	}
@@ -153,14 +160,13 @@ func (c *cutter) untime(s *sched.Stretch) int64 {
 	}
 	c.onNS += read - s.Begin
 	c.endTimed(read)
-	c.open, c.lost, c.head, c.born, c.held = true, false, false, false, false
-	c.unit, c.onNS = Unit{Begin: read, TID: c.life.tid}, 0
+	c.begin(read)
 	return read
 }
 
 // endTimed ends what the thread did since a timer went off.
 func (c *cutter) endTimed(at int64) {
-	if c.timed && c.onNS >= leastHeldNS {
+	if c.timed && c.onNS >= leastHeldNS && c.loops() {
 		c.f.longTurn(c.life.tid, span{c.unit.Begin, at}, c.onNS)
 		c.f.set.Loop.Timed++
 	}
@@ -212,7 +218,7 @@ func (c *cutter) close(at int64, why request.LeftOut) {
 	case c.onNS >= leastHeldNS:
 		c.f.set.Loop.Busy++
 	}
-	if c.onNS >= leastHeldNS {
+	if c.onNS >= leastHeldNS && c.loops() {
 		c.f.longTurn(c.unit.TID, span{c.unit.Begin, at}, c.onNS)
 	}
 	c.open, c.held = false, false
