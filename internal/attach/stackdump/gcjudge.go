@@ -52,7 +52,7 @@ func (c collections) judge(r *attach.Reading, line string, share float64) {
 		}
 		r.Not = "Stalls of several threads at one moment are one wait: they do not add up. It is no pause of all threads."
 	case c.vain >= 2 && share < muchStopped && c.most < longStop:
-		r.Means = fmt.Sprintf("No pause is long enough to feel; cycles run and free next to nothing, with %.0f %% of the heap in use: they cost CPU, and soon threads will have to wait for memory.", c.left)
+		r.Means = fmt.Sprintf("No pause is long enough to feel; cycles run and free next to nothing, with %.0f %% of the heap in use: they cost CPU. Whether threads will have to wait for memory, these lines do not show.", c.left)
 		r.Next = []attach.Next{{Command: "jcmd PID GC.heap_info; the whole GC log", Why: "whether the heap is too small for what is kept, and whether threads stall"}}
 	case share >= muchStopped, c.most >= longStop:
 		r.Means = "Some pauses are long enough for requests to feel them; how many requests met one is not in it."

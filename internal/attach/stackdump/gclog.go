@@ -284,7 +284,7 @@ func (c *collections) line(text string) {
 		if v, ok := decimal(m[2]); ok {
 			c.pause(v/1e3, m[1], strings.Contains(m[1], "Old"))
 		}
-	} else if !c.stats.line(text) && (gcOpen.MatchString(text) || strings.HasPrefix(text, "[Times: ")) {
+	} else if !c.stats.line(text) && (gcOpen.MatchString(text) || strings.HasPrefix(text, "[Times: ") || strings.Contains(text, "[gc,stats") && shenCut.MatchString(shenText(text))) {
 		c.unread++
 	}
 }
@@ -345,6 +345,9 @@ func readGCLog(p *attach.Part) attach.Reading {
 	}
 	if len(c.phases.table) > 0 && len(c.pauses)+len(c.stalls) == 0 {
 		c.phases.judgeTable(&r)
+		if c.unread > 0 {
+			r.Flaws = append(r.Flaws, attach.Plural(c.unread, "pause")+" cut off before its time")
+		}
 		return r
 	}
 	if c.unread > 0 && len(c.pauses)+len(c.stalls) == 0 {

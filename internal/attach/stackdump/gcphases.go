@@ -37,11 +37,17 @@ var (
 	shenPause   = pattern.New(`^Pause ([A-Z][\w ]*?) \((G|N)\) +(\d+) us(?:,|$)`)
 	// shenClock is the time and the uptime that stand before the table's rows.
 	shenClock = pattern.New(`^(?:\[[\w.:+-]{3,40}\]){1,2} +`)
+	// shenTag is the same with the tags of a unified log; a copy may lack its first bracket.
+	shenTag = pattern.New(`^\[?[\w.:+-]{3,40}\](?:\[[\w.:+-]{3,40} *\]){0,4}\[gc,stats *\] +`)
+	// shenCut is a row of a pause that the paste cuts off before its time.
+	shenCut = pattern.New(`^Pause [A-Z][A-Za-z ()]*$`)
 )
 
 // shenText is a row of Shenandoah's table without what stands before it.
 func shenText(text string) string {
-	if strings.HasPrefix(text, "[") {
+	if strings.Contains(text, "[gc,stats") {
+		text = text[len(shenTag.FindString(text)):]
+	} else if strings.HasPrefix(text, "[") {
 		text = text[len(shenClock.FindString(text)):]
 	}
 	return strings.TrimSpace(text)
