@@ -56,6 +56,10 @@ func looksMetrics(line string) bool {
 		return true
 	}
 	s, ok := parseSample(line)
+	// A column that was aligned is another program's list: exporters write one blank.
+	if rest := line[nameLen(line):]; strings.HasPrefix(rest, "\t") || strings.HasPrefix(rest, "  ") {
+		return false
+	}
 	// Names of metrics are in small letters. "TIME_WAIT 41" is a count of somebody's.
 	return ok && !strings.HasSuffix(s.name, ":") && s.name != strings.ToUpper(s.name)
 }

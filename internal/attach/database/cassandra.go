@@ -181,35 +181,81 @@ var nodeHistograms = &attach.Kind{
 // gap is between two columns whose names have blanks.
 var gap = pattern.New(`  +`)
 
-func readNodeHistograms(p *attach.Part) attach.Reading {
-	r := &result{}
-	r.Title = "nodetool histograms"
-	reads, writes, scale := -1, -1, 1e-6
-	slow := 0.0
-	for _, l := range p.Lines {
+// histogram is a row of a table of percentiles: of reads and writes in s, of partitions in bytes.
+type histogram struct {
+	name                     string
+	read, write, size, cells float64
+}
+
+// histograms are the rows of a table; a column that it has not is -1.
+func histograms(lines []paste.Line) (rows []histogram) {
+	reads, writes, sizes, cells := -1, -1, -1, -1
+	for _, l := range lines {
 		t := strings.TrimSpace(l.Text)
 		if strings.HasPrefix(t, "Percentile") {
-			names := gap.Split(t, -1)
-			for i, n := range names {
+			for i, n := range gap.Split(t, -1) {
 				switch {
 				case strings.HasPrefix(n, "Read Latency"):
 					reads = i
 				case strings.HasPrefix(n, "Write Latency"):
 					writes = i
+				case strings.HasPrefix(n, "Partition Size"):
+					sizes = i
+				case strings.HasPrefix(n, "Cell Count"):
+					cells = i
 				}
 			}
 			continue
 		}
 		f := strings.Fields(t)
-		if len(f) == 0 || f[0] != "50%" && f[0] != "99%" || reads < 0 || writes < 0 || max(reads, writes) >= len(f) {
+		at := func(i int, scale float64) float64 {
+			if i < 1 || i >= len(f) {
+				return -1
+			}
+			v, _ := number(f[i])
+			return v * scale
+		}
+		if len(f) > 2 && reads > 0 && writes > 0 && max(reads, writes) < len(f) {
+			rows = append(rows, histogram{f[0], at(reads, 1e-6), at(writes, 1e-6), at(sizes, 1), at(cells, 1)})
+		}
+	}
+	return rows
+}
+
+// hugePartition is what Cassandra itself warns of, in bytes.
+const hugePartition = 100 << 20
+
+func readNodeHistograms(p *attach.Part) attach.Reading {
+	r := &result{}
+	r.Title = "nodetool histograms"
+	rows := histograms(p.Lines)
+	read, write, slow := 0.0, 0.0, 0.0
+	for _, h := range rows {
+		read, write = max(read, h.read), max(write, h.write)
+	}
+	for _, h := range rows {
+		if h.name != "50%" && h.name != "99%" {
 			continue
 		}
-		read, _ := number(f[reads])
-		write, _ := number(f[writes])
-		r.figure(fmt.Sprintf("%s: reads %s, writes %s", f[0], dur(read*scale), dur(write*scale)))
-		if f[0] == "99%" {
-			slow = read * scale
+		var said []string
+		if read > 0 {
+			said = append(said, "reads "+dur(h.read))
 		}
+		if write > 0 {
+			said = append(said, "writes "+dur(h.write))
+		}
+		if len(said) > 0 {
+			r.figure(h.name + ": " + strings.Join(said, ", "))
+		}
+		if h.name == "99%" {
+			slow = h.read
+		}
+	}
+	if len(rows) > 0 && read == 0 {
+		r.figure("no read is recorded in these rows: each of them has 0")
+	}
+	if len(rows) > 0 && write == 0 {
+		r.figure("no write is recorded in these rows: each of them has 0")
 	}
 	r.Boot = true
 	r.Not = "how it is now, or what clients wait for: the figures are since the start, and of the server alone"
@@ -217,6 +263,33 @@ func readNodeHistograms(p *attach.Part) attach.Reading {
 	if slow > 0 && slow < 0.02 {
 		r.Means = "The node answered reads fast: what clients wait for beyond that is in front of it."
 	}
+	partitions(r, rows)
 	r.next("nodetool tpstats; nodetool gcstats; nodetool compactionstats", "queues, collections, compactions")
 	return r.done(attach.CannotTell)
+}
+
+// partitions says how large partitions are, where some are huge.
+func partitions(r *result, rows []histogram) {
+	var most, middle histogram
+	for _, h := range rows {
+		if h.size > most.size {
+			most = h
+		}
+		if h.name == "50%" {
+			middle = h
+		}
+	}
+	if most.size < hugePartition {
+		return
+	}
+	line := "partitions: "
+	if middle.size > 0 {
+		line += "median " + bytesText(middle.size) + ", "
+	}
+	line += "the largest in these rows " + bytesText(most.size)
+	if most.cells > 0 {
+		line += ", with cells up to " + count(most.cells)
+	}
+	r.figure(line)
+	r.Means += " Partitions are huge: to read much of one, or to compact it, is long work for one thread."
 }

@@ -19,8 +19,10 @@
 //	etcd.go           etcd's log
 //	etcdmetrics.go    etcd's histograms, and what Prometheus answers of them
 //	redis.go          Redis' SLOWLOG and INFO
+//	redisstats.go     of INFO: what commands took since the start
 //	redisconfig.go    answers to CONFIG GET
-//	redislatency.go   Redis' latency monitor, and redis-cli's own measurements
+//	redislatency.go   Redis' latency monitor, and redis-cli's PING
+//	redisintrinsic.go  redis-cli's measurement of the machine
 //	redislog.go       Redis' log; mysqladmin's line
 //	postgres.go       PostgreSQL's log
 //	postgreslocks.go   of it: who waits for locks, and in which queue
@@ -65,6 +67,7 @@
 //	hikari.go         HikariCP's log of a pool
 //	spoken.go         logs whose fixed words say that their own server was late
 //	spokenkinds.go    such logs: ZooKeeper, Seastar, event loops, raft, a client of Redis
+//	zookeeper.go      ZooKeeper's answer to mntr
 //	dotnetcounters.go  what dotnet-counters collects
 //	apitrace.go       traces of requests that Kubernetes logs
 //	rdkafka.go        what librdkafka counts

@@ -28,7 +28,7 @@ var elasticSlow = &attach.Kind{
 }
 
 var (
-	elasticTook = pattern.New(`\[(?:index\.|i\.)?(?:search|indexing|s|i)\.(?:slowlog|s)\.(query|fetch|index)\w* *\] (?:\[([^\]]*)\] ?)?\[([^\]]+)\](?:\[(\d+)\])? took\[[^\]]*\], took_millis\[(\d+)\]`)
+	elasticTook = pattern.New(`\[(?:index\.|i\.)?(?:search|indexing|s|i)\.(?:slowlog|s)\.(query|fetch|index)\w* *\] (?:\[([^\]]*)\] ?)?\[([^\]]+)\](?:\[(\d+)\])? took\[([^\]]*)\], took_millis\[(\d+)\]`)
 	elasticHits = pattern.New(`total_hits(?:\[|": ?"?)(\d+)`)
 	elasticOf   = pattern.New(`total_shards(?:\[|": ?"?)(\d+)`)
 )
@@ -49,7 +49,7 @@ func elasticJSON(text string) []string {
 	if log == nil || ms == nil {
 		return nil
 	}
-	out := []string{"", "query", "", "an index", "", ms[1]}
+	out := []string{"", "query", "", "an index", "", "", ms[1]}
 	switch {
 	case log[1] == "indexing":
 		out[1] = "index"
@@ -105,6 +105,17 @@ type elasticPhase struct {
 	shards map[string]bool
 }
 
+// elasticSeconds is what a line took. Its milliseconds are cut to whole ones, and are 0 below one.
+func elasticSeconds(m []string) float64 {
+	ms, _ := number(m[6])
+	if us, is := strings.CutSuffix(m[5], "micros"); is && ms < 1 {
+		if v, ok := number(us); ok && sane(v) {
+			return v / 1e6
+		}
+	}
+	return ms / 1e3
+}
+
 func readElasticSlow(p *attach.Part) attach.Reading {
 	r := &result{}
 	phases := map[string]*elasticPhase{}
@@ -115,7 +126,7 @@ func readElasticSlow(p *attach.Part) attach.Reading {
 			continue
 		}
 		n++
-		ms, _ := number(m[5])
+		took := elasticSeconds(m)
 		ph := phases[m[1]]
 		if ph == nil {
 			ph = &elasticPhase{shards: map[string]bool{}}
@@ -128,13 +139,13 @@ func readElasticSlow(p *attach.Part) attach.Reading {
 		if m[2] != "" {
 			where += " at node " + m[2]
 		}
-		if len(ph.took) == 0 || ms/1e3 > slices.Max(ph.took) {
+		if len(ph.took) == 0 || took > slices.Max(ph.took) {
 			ph.worst = where
 		}
-		ph.took = append(ph.took, ms/1e3)
+		ph.took = append(ph.took, took)
 		ph.shards[where] = true
-		if ms/1e3 >= longest {
-			longest, of, hits = ms/1e3, "", -1
+		if took >= longest {
+			longest, of, hits = took, "", -1
 			if s := elasticOf.FindStringSubmatch(l.Text); s != nil {
 				of = s[1]
 			}
@@ -148,6 +159,10 @@ func readElasticSlow(p *attach.Part) attach.Reading {
 	for _, name := range []string{"query", "fetch", "index"} {
 		ph := phases[name]
 		if ph == nil {
+			continue
+		}
+		if slices.Max(ph.took) == 0 {
+			r.figure(fmt.Sprintf("%s: %s, less than 1 ms each", words[name], times(len(ph.took))))
 			continue
 		}
 		line := fmt.Sprintf("%s: %s on %s", words[name], dur(ph.took[0]), ph.worst)

@@ -158,8 +158,8 @@ func readInnoDB(p *attach.Part) attach.Reading {
 	if s.watchdog && len(s.semas) == 0 {
 		line := "InnoDB's watchdog reports a long wait for one of its own locks; the lines that name it are not here"
 		r.figure(line)
-		r.candidate("lock-contention", line)
-		r.Means = cmp.Or(r.Means, "A thread waits for one of InnoDB's own locks, for minutes as a rule: what its holder does decides.")
+		r.Means = cmp.Or(r.Means, "A thread waits for one of InnoDB's own locks, for minutes as a rule: its holder may compute, or wait for the disk.")
+		r.next("grep -A20 'has waited at' the error log", "which lock it is, and who has it")
 	}
 	if s.history > 1e6 {
 		r.figure(fmt.Sprintf("history list length %s: purge lags, reads go through old versions", count(s.history)))
@@ -174,6 +174,9 @@ func readInnoDB(p *attach.Part) attach.Reading {
 		r.figure("it keeps the latest deadlock of transactions, whenever that was: InnoDB ended one of them")
 	}
 	r.Not = cmp.Or(r.Not, "One glance; counters in it are since the start, its averages of the last seconds.")
+	if s.watchdog && len(r.Signs) == 0 {
+		return r.done(attach.CannotTell)
+	}
 	if len(r.Signs) == 0 {
 		s.quiet(r)
 		if !s.status(p) {

@@ -9,7 +9,7 @@ func Kinds() []*attach.Kind {
 		mongoSlow, mongoState, haproxy, nginxTimes, hotThreads,
 		redisClients, redisKeys, redisMemory, memcached, haproxyStats, envoyStats, nginxStatus, redisConfig, queryDigest, digestJSON, dumpSlow, threadPools,
 		nodeStatus, compactions, nodeGC, nodeHistograms, redisLog, mysqlBrief, jsonPlan,
-		zookeeper, seastar, blockedLoop, guestSafepoint, hashiRaft, redisClient, phpFPM, mongotop, kafka, envoyLog, mongoLate, dotnetCounters,
+		zookeeper, zooMntr, seastar, blockedLoop, guestSafepoint, hashiRaft, redisClient, phpFPM, mongotop, kafka, envoyLog, mongoLate, dotnetCounters,
 		hikari, rabbit, mysqlLog, etcdMetrics, tidbExpensive, tikvResolved, cockroach, mongostat, elasticRejected, fpmLog, apiTrace, rdKafka, proxyErrors, clickhouse, houseLog,
 		kafkaGroup, rabbitQueues, elasticSlow}
 	return append(known, sqlKind(known))

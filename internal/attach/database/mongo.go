@@ -39,6 +39,8 @@ var (
 	mongoEnd   = pattern.New(`(?:^| )(\d+)ms$`)
 	mongoPlan  = pattern.New(`planSummary"?: ?"?(COLLSCAN|IXSCAN|IDHACK|COUNT\w*|EOF|[A-Z_]+)`)
 	mongoDocs  = pattern.New(`(?:docsExamined"?|nscanned): ?(\d+)`)
+	mongoSent  = pattern.New(`"nreturned":(\d+)`)
+	mongoSkip  = pattern.New(`"skip":(\d+),`)
 	mongoRead  = pattern.New(`timeReadingMicros"?: ?(\d+)`)
 	mongoBytes = pattern.New(`"bytesRead":(\d+)`)
 	mongoLock  = pattern.New(`timeAcquiringMicros"?: ?\{([^}]*)\}`)
@@ -48,6 +50,9 @@ var (
 	mongoAll   = pattern.New(`(?:\$match|filter|query|\bq)"?: ?\{ ?\}`) // it asks for all documents
 	mongoMicro = pattern.New(`"?[rwRW]"?: ?(\d+)`)
 )
+
+// manySkipped is from how many on it is told that a cursor skips documents.
+const manySkipped = 1e4
 
 // quick is what nobody calls slow of one statement, in seconds. Logs hold such statements where
 // their threshold is low, or logs all that use no index.
@@ -147,7 +152,7 @@ func readMongo(p *attach.Part) attach.Reading {
 	}
 	r.Title = "MongoDB slow log, " + attach.Plural(len(took)+cut, "operation")
 	if len(took) == 0 {
-		return mongoBroken(r, scans, cut, docs)
+		return mongoBroken(r, p, scans, cut, docs)
 	}
 	r.figure("duration: " + spread(took))
 	r.fact(FactStatement, attach.Median(took)*1e3, "")
@@ -208,12 +213,34 @@ func readRate(bytes, s float64) string {
 }
 
 // mongoBroken says what lines say of which all were cut off before their durations.
-func mongoBroken(r *result, scans, cut int, docs float64) attach.Reading {
+func mongoBroken(r *result, p *attach.Part, scans, cut int, docs float64) attach.Reading {
+	r.Means = "MongoDB calls it slow; the line was cut off before its duration."
+	r.Not = "How long it took stands at the end of the line."
 	if scans > 0 {
 		r.figure(fmt.Sprintf("%d of %d scan the whole collection (COLLSCAN), up to %s documents", scans, cut, count(docs)))
+		r.next("db.COLLECTION.explain('executionStats')", "shows whether an index is missing")
+		return r.done(attach.CannotTell)
 	}
-	r.Means = "MongoDB calls it slow; the line was cut off before its duration."
-	r.Not = "How long it took, and what it waited for, stands at the end of the line."
-	r.next("db.COLLECTION.explain('executionStats')", "shows whether an index is missing")
+	var most, returned, skipped float64
+	for _, l := range p.Lines {
+		text := withoutBlanks(l.Text)
+		v, n := counted(nil, mongoDocs, text), counted(nil, mongoSent, text)
+		if len(v) == 0 || len(n) == 0 || v[0] < most {
+			continue
+		}
+		most, returned, skipped = v[0], n[0], attach.Sum(counted(nil, mongoSkip, text))
+		if plan := mongoPlan.FindStringSubmatch(text); len(r.Figures) == 0 && plan != nil && cut == 1 {
+			r.figure("its plan: " + plan[1])
+		}
+	}
+	if most > 0 {
+		r.figure(fmt.Sprintf("the one that read most: %s documents examined, %s returned", count(most), count(returned)))
+	}
+	if skipped >= manySkipped {
+		r.figure(fmt.Sprintf("it asks to skip %s: each of these is walked over", count(skipped)))
+		r.next("the next page from the last key that was seen, and not by skip", "an index finds a key at once, and cannot jump over a number of them")
+		return r.done(attach.CannotTell)
+	}
+	r.next("db.COLLECTION.explain('executionStats')", "shows what the plan reads, and for how long")
 	return r.done(attach.CannotTell)
 }

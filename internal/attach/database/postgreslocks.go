@@ -20,6 +20,7 @@ type pgQueue struct {
 	wants   map[string]pgWant    // process -> what it waits for
 	now     string               // the process that the lines are about; "": of no wait
 	holders []pgHolds
+	end     time.Time // of the last line with a time
 }
 
 // pgWant is the mode in which a process wants a lock, of what, and the statement that wants it.
@@ -58,6 +59,9 @@ const maxQueued = 1 << 14
 func (q *pgQueue) line(text string, wait []string, e *pgEvents) {
 	now := pgTimeOf(text)
 	q.about(text, wait)
+	if now.After(q.end) {
+		q.end = now
+	}
 	if wait != nil {
 		ms, _ := number(wait[4])
 		if delete(q.since, wait[1]); pgWait.MatchString(text) && !now.IsZero() && len(q.since) < maxQueued {
@@ -121,6 +125,16 @@ func (w pgWant) text(got bool) string {
 	return text
 }
 
+// after is how long the log goes on, in s, behind what it says of the only wait.
+func (q *pgQueue) after(waits map[string]float64) float64 {
+	for pid, took := range waits {
+		if at, ok := q.since[pid]; ok && len(waits) == 1 {
+			return q.end.Sub(at).Seconds() - took
+		}
+	}
+	return 0
+}
+
 // longestGoing is the longest wait of those that go on where the log ends.
 func (e *pgEvents) longestGoing() (most float64) {
 	for pid, took := range e.waits {
@@ -154,6 +168,9 @@ func (e *pgEvents) locks(r *result) {
 	}
 	if going -= ended; going > 0 && len(took) == 1 {
 		line = fmt.Sprintf("1 process waits for a lock, on %s: %s so far, and the log does not say when it got it", what, dur(took[0]))
+		if more := e.queue.after(e.waits); more >= 1 {
+			line = fmt.Sprintf("1 process waits for a lock, on %s: %s when the log said so, and %s of log follow without a word of its end", what, dur(took[0]), dur(more))
+		}
 	}
 	if going > 0 && len(took) > 1 {
 		line = fmt.Sprintf("%s waited for a lock, on %s most; where the log ends %d still wait, the longest for %s so far", processes(len(took)), what, going, dur(e.longestGoing()))

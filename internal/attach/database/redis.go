@@ -299,6 +299,7 @@ func readRedisInfo(p *attach.Part) attach.Reading {
 		r.next("redis-cli INFO persistence; sleep 60; redis-cli INFO persistence", "the difference says whether it happens now")
 	}
 	slowStats(r, f)
+	commandStats(r, f)
 	r.Not = "Counters since the start are no rates: two INFOs a minute apart give them."
 	r.Means = cmp.Or(r.Means, "Nothing in it shows that requests wait.")
 	if r.Next == nil && len(r.Signs) > 0 {

@@ -28,22 +28,6 @@ var redisLatest = &attach.Kind{
 	Read:  readLatest,
 }
 
-// redisIntrinsic reads redis-cli --intrinsic-latency. It runs without a server: what it finds is
-// the machine's.
-var redisIntrinsic = &attach.Kind{
-	Name:  "redis-cli --intrinsic-latency",
-	Hints: []string{"Max latency so far:", "total runs (avg", "Worst run took"},
-	Claim: func(lines []paste.Line) int {
-		n := 0
-		for n < len(lines) && (intrinsicMax.MatchString(lines[n].Text) || intrinsicEnd.MatchString(lines[n].Text) || strings.HasPrefix(lines[n].Text, "Worst run took") ||
-			n > 0 && lines[n].Text == "" && n+1 < len(lines) && intrinsicEnd.MatchString(lines[n+1].Text)) {
-			n++
-		}
-		return n
-	},
-	Read: readIntrinsic,
-}
-
 // redisPing reads redis-cli --latency and --latency-history.
 var redisPing = &attach.Kind{
 	Name:  "redis-cli --latency",
@@ -59,14 +43,12 @@ var redisPing = &attach.Kind{
 }
 
 var (
-	doctorEvent  = pattern.New(`^\s*\d+\. ([\w-]+): (\d+) latency spikes \(average (\d+)ms(?:, mean deviation (\d+)ms)?(?:, period ([\d.]+) sec)?[^)]{0,40}\)\.?(?: Worst all time event (\d+)ms\.)?`)
-	doctorLine   = pattern.New(`^(\d+\. [\w-]+: \d+ latency spikes|- |I have a few advices|While there are|The system is slow|You don't mind talking)`)
-	doctorStart  = pattern.New(`I have observed latency spikes in this Redis|no latency spike was observed|I can't do that|latency monitor(ing)? is disabled|Dave, I have observed`)
-	eventName    = pattern.New(`^(?:\d+\) )?1\) "(command|fast-command|fork|rename|expire-cycle|expire-del|eviction-\w+|active-defrag-cycle|aof-[\w-]+|rdb-[\w-]+|while-blocked-cron|module-[\w-]+)"$`)
-	cliInt       = pattern.New(`^\s*(?:\d+\) )+\(integer\) (\d+)(?:\s+#.*)?$`)
-	intrinsicMax = pattern.New(`^Max latency so far: (\d+) microseconds\.?$`)
-	intrinsicEnd = pattern.New(`^(\d+) total runs \(avg (latency: )?([\d.]+) microseconds`) // before 2.8.10 whole microseconds
-	pingLine     = pattern.New(`min: (\d+), max: (\d+), avg: ([\d.]+) \((\d+) samples\)`)
+	doctorEvent = pattern.New(`^\s*\d+\. ([\w-]+): (\d+) latency spikes \(average (\d+)ms(?:, mean deviation (\d+)ms)?(?:, period ([\d.]+) sec)?[^)]{0,40}\)\.?(?: Worst all time event (\d+)ms\.)?`)
+	doctorLine  = pattern.New(`^(\d+\. [\w-]+: \d+ latency spikes|- |I have a few advices|While there are|The system is slow|You don't mind talking)`)
+	doctorStart = pattern.New(`I have observed latency spikes in this Redis|no latency spike was observed|I can't do that|latency monitor(ing)? is disabled|Dave, I have observed`)
+	eventName   = pattern.New(`^(?:\d+\) )?1\) "(command|fast-command|fork|rename|expire-cycle|expire-del|eviction-\w+|active-defrag-cycle|aof-[\w-]+|rdb-[\w-]+|while-blocked-cron|module-[\w-]+)"$`)
+	cliInt      = pattern.New(`^\s*(?:\d+\) )+\(integer\) (\d+)(?:\s+#.*)?$`)
+	pingLine    = pattern.New(`min: (\d+), max: (\d+), avg: ([\d.]+) \((\d+) samples\)`)
 )
 
 // broken reports whether a line goes on with the one above it: a client's window has broken it.
@@ -307,53 +289,6 @@ func readLatest(p *attach.Part) attach.Reading {
 	r.Not = "The last and the worst event of each kind, no rate: LATENCY HISTORY EVENT has the times."
 	if r.Means == "" {
 		r.Means = "No event took 10 ms or more the last time."
-	}
-	return r.done(attach.Healthy)
-}
-
-func readIntrinsic(p *attach.Part) attach.Reading {
-	r := &result{}
-	worst, avg, ended, whole := 0.0, 0.0, false, false
-	for _, l := range p.Lines {
-		if m := intrinsicMax.FindStringSubmatch(l.Text); m != nil {
-			v, _ := number(m[1])
-			worst = max(worst, v)
-		}
-		if m := intrinsicEnd.FindStringSubmatch(l.Text); m != nil {
-			avg, _ = number(m[3])
-			ended, whole = true, m[2] == ""
-		}
-	}
-	r.Title = "redis-cli --intrinsic-latency: the machine's own, without a Redis"
-	line := "at most " + dur(worst/1e6) + " in which a computing process did not run"
-	r.figure(line)
-	switch {
-	case ended && whole:
-		r.figure("on average " + three(avg) + " µs a run, in whole microseconds")
-	case ended:
-		r.figure("on average " + three(avg*1e3) + " ns a run")
-	}
-	r.fact(FactStall, worst/1e3, "machine")
-	r.Not = "It says nothing of Redis' commands or its disk; one maximum is no rate."
-	switch {
-	case worst >= 10000:
-		r.Means = "The machine took the CPU away for that long: the run queue, a neighbour of the virtual machine, or a quota."
-		for _, cause := range []string{"cpu-contention", "cpu-steal", "cpu-throttled"} {
-			r.candidate(cause, line)
-		}
-		r.next("vmstat 1 30", "r above the number of CPUs is the run queue, st is steal; cpu.stat of the cgroup has the quota")
-	case worst >= 2000:
-		r.Means = "A few milliseconds without the CPU, as a busy or a virtual machine has them: no reason for longer stalls."
-		if worst >= 5000 {
-			r.Means = "The machine kept a computing process waiting for milliseconds, without any Redis: answers are as late as that now and then."
-			r.next("vmstat 1 30", "r above the number of CPUs is the run queue, st is steal")
-			return r.done(attach.CannotTell)
-		}
-	default:
-		r.Means = "The machine kept no process from running for longer than that: scheduling is not the reason."
-		for _, cause := range []string{"cpu-contention", "cpu-steal"} {
-			r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Against, Proof: []string{line}})
-		}
 	}
 	return r.done(attach.Healthy)
 }

@@ -40,6 +40,7 @@ var (
 	copMS     = pattern.New(`kv_(process|wait)_ms:(\d+)`)
 	copBack   = pattern.New(`\bbackoff_ms:(\d+)(?: backoff_types:\[([^\]]*)\])?`)
 	copKeys   = pattern.New(`\btotal_versions:(\d+)`)
+	copUsed   = pattern.New(`\bprocessed_versions:(\d+)`)
 	copBlocks = pattern.New(`\brocksdb_read_count:(\d+)`)
 	copAddr   = pattern.New(`store_addr:(\S+?:\d+)`)
 	tikvLine  = pattern.New(`\[slow-query\]|\[endpoint\.rs:\d+\].*\blocked primary_lock|\.rs:\d+\]? .*\[?takes?=?"?[\d.]+ ?(ms|s|us|µs)|\[(?:takes|elapsed|cost|duration|taken)="?[\d.]+(?:ms|s|µs|us)"?\]|^\[?\d{4}[/-]\d\d[/-]\d\d.*(?:raftstore|apply|peer|fsm).*\btakes? [\d.]+ ?m?s\b`)
@@ -65,8 +66,8 @@ func run(lines []paste.Line, is func(string) bool) int {
 func readCop(p *attach.Part) attach.Reading {
 	r := &result{}
 	var lost, resp, server, waits []float64
-	most := map[string]int{}
-	var backs, keys, blocks []float64
+	most, slowest := map[string]int{}, ""
+	var backs, keys, used, blocks []float64
 	types := map[string]int{}
 	for _, l := range p.Lines {
 		m := copResp.FindStringSubmatch(l.Text)
@@ -96,21 +97,30 @@ func readCop(p *attach.Part) attach.Reading {
 		backs = append(backs, min(back/1e3, v))
 		if a := copAddr.FindStringSubmatch(l.Text); a != nil {
 			most[a[1]]++
+			if v >= slices.Max(resp) {
+				slowest = a[1]
+			}
+		} else if v >= slices.Max(resp) {
+			slowest = ""
 		}
 		keys, blocks = counted(keys, copKeys, l.Text), counted(blocks, copBlocks, l.Text)
+		used = counted(used, copUsed, l.Text)
 	}
 	r.Title = "TiDB's coprocessor log, " + attach.Plural(len(resp), "slow task")
 	if len(resp) == 0 {
 		r.Means = "No response time in these lines."
 		return r.done(attach.CannotTell)
 	}
-	addr, _, _ := strings.Cut(commonest(most), " (")
+	addr := ""
+	if n := attach.Largest(most); len(n) == 1 || len(n) > 1 && 2*most[n[0]] > len(resp) {
+		addr = n[0]
+	}
 	r.fact(FactClient, attach.Median(resp)*1e3, addr)
 	r.fact(FactServer, attach.Median(server)*1e3, addr)
 	r.fact(FactLost, attach.Median(lost)*1e3, addr)
 	line := fmt.Sprintf("median task: %s by TiDB's clock, %s by TiKV's, %s lost between them", dur(attach.Median(resp)), dur(attach.Median(server)), dur(attach.Median(lost)))
 	r.figure(line)
-	r.figure(fmt.Sprintf("the slowest: %s; most tasks at %s", dur(slices.Max(resp)), commonest(most)))
+	r.figure("the slowest: " + dur(slices.Max(resp)) + copStores(most, slowest, len(resp)))
 	r.Not = "Only tasks above TiDB's threshold are logged."
 	switch {
 	case attach.Median(backs) >= 0.3*attach.Median(resp) && attach.Median(backs) >= 0.02:
@@ -135,9 +145,45 @@ func readCop(p *attach.Part) attach.Reading {
 			fewKeys(r, attach.Median(server), attach.Median(keys), blocks, addr)
 			break
 		}
+		if len(waits) == len(resp) && slices.Max(waits) == 0 {
+			r.figure("none of them waited for a thread of TiKV (kv_wait_ms 0)")
+		}
+		if len(keys) == len(resp) && len(used) == len(resp) && vainVersions(r, attach.Sum(keys), attach.Sum(used)) {
+			break
+		}
 		r.next("EXPLAIN ANALYZE the statement", "shows how many keys it scans")
 	}
 	return r.done(attach.CannotTell)
+}
+
+// manyVersions is from how many versions on it is told how few of them were of use.
+const manyVersions = 1e5
+
+// vainVersions says that tasks walked over versions which they did not use, where that is most.
+func vainVersions(r *result, all, used float64) bool {
+	if all < manyVersions || used >= all/2 {
+		return false
+	}
+	r.figure(fmt.Sprintf("together they scanned %s versions of keys and used %s of them", count(all), count(used)))
+	r.Not += " Whether the versions that were of no use are old ones or deleted ones."
+	r.next("mysql -e \"SELECT * FROM mysql.tidb WHERE variable_name LIKE 'tikv_gc%'\"", "tikv_gc_safe_point: how far old and deleted versions have been removed")
+	return true
+}
+
+// copStores says at which store the slowest task ran, and which store more than half of them.
+func copStores(most map[string]int, slowest string, tasks int) (out string) {
+	if slowest != "" {
+		out = " at " + slowest
+	}
+	names := attach.Largest(most)
+	switch {
+	case len(names) < 2:
+	case 2*most[names[0]] > tasks:
+		out += fmt.Sprintf("; %d of %d tasks at %s", most[names[0]], tasks, names[0])
+	default:
+		out += fmt.Sprintf("; tasks at %d stores, none of which has the most of them", len(names))
+	}
+	return out
 }
 
 // slowKey is the time for one key, in seconds, from which on it is not the work that takes it: a
