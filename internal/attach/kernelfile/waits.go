@@ -17,6 +17,7 @@ type wait struct {
 	at    string // the kernel's function, the one that says most
 	block sched.Block
 	place string // a server of a file system over the network; "": none
+	page  string // likewise, for a page of it that somebody else has locked
 	fills bool   // a pipe, which is full
 	cond  bool   // a condition variable of a module, in which its threads also rest
 	io    bool   // a function is on the stack in which the kernel waits for blocks
@@ -65,10 +66,23 @@ func waitOf(functions []string) wait {
 	if w.at == "" && len(functions) > 0 {
 		w.at = functions[0]
 	}
+	if w.place != "" && locksPage(w.at) {
+		w.page, w.place, w.block = w.place, "", sched.BlockOther
+	}
 	if w.open = !w.io && w.at != "" && endsTransaction(w.at); w.open {
 		w.block = sched.BlockOther
 	}
 	return w
+}
+
+// locksPage knows functions that wait until whoever has a page locked unlocks it. Who that is, and
+// what that one waits for, is not on the stack.
+func locksPage(name string) bool {
+	switch name {
+	case "__lock_page", "lock_page", "__lock_page_killable", "__lock_page_or_retry", "__folio_lock", "folio_lock", "__folio_lock_killable", "__folio_lock_or_retry":
+		return true
+	}
+	return false
 }
 
 // freesMemory knows the threads of the kernel that free or compact memory for all others.
@@ -169,6 +183,9 @@ func causeOf(b sched.Block) string {
 func waitWords(w wait) string {
 	if w.place != "" {
 		return w.place
+	}
+	if w.page != "" {
+		return "a page that somebody else has locked, of a file system that depends on " + w.page
 	}
 	if w.fills && w.block == sched.BlockPipe {
 		return "room in a pipe"

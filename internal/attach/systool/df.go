@@ -1,6 +1,7 @@
 package systool
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -53,6 +54,11 @@ func dfRow(f []string) (share float64, ok bool) {
 func readDf(p *attach.Part) attach.Reading {
 	v := &verdict{}
 	v.Title = "df"
+	if slices.ContainsFunc(p.Lines, func(l paste.Line) bool { return inodeHeader(fields(l.Text)) }) {
+		v.Title = "df -i"
+		dfInodes(v, p.Lines)
+		return v.done()
+	}
 	full, most, where := 0, -1.0, ""
 	for _, l := range p.Lines {
 		f := fields(l.Text)
@@ -80,4 +86,55 @@ func readDf(p *attach.Part) attach.Reading {
 		v.not("how full they were before, nor whether inodes are left: df -i says that")
 	}
 	return v.done()
+}
+
+// inodeHeader reports whether df counts inodes and not space.
+func inodeHeader(f []string) bool {
+	return dfHeader(f) && slices.Contains(f, "IUsed") && slices.Contains(f, "IFree")
+}
+
+// dfInodes says how many inodes are left. df rounds their share up, so it is worked out anew.
+func dfInodes(v *verdict, lines []paste.Line) {
+	var names []string
+	most, where, text, full := -1.0, "", "", 0
+	for _, l := range lines {
+		f := fields(l.Text)
+		if dfHeader(f) {
+			names = f
+			continue
+		}
+		at := slices.Index(names, "Inodes")
+		back := len(names) - 1 - at // the last name is two words, the last cell one
+		if i := len(f) - back; at >= 0 && i >= 0 && i+2 < len(f) && inodeHeader(names) && !strings.HasPrefix(f[0], "/dev/loop") {
+			all, ok := whole(f[i])
+			used, ok2 := whole(f[i+1])
+			free, ok3 := whole(f[i+2])
+			if !ok || !ok2 || !ok3 || all <= 0 || used < 0 || free < 0 {
+				continue
+			}
+			if free == 0 {
+				full++
+			}
+			if share := float64(used) / float64(all); share > most {
+				most, where = share, f[len(f)-1]
+				text = fmt.Sprintf("%s has used most of its inodes: %s %% (%d of %d, %d left)", where, plain(100*share), used, all, free)
+			}
+		}
+	}
+	switch {
+	case most < 0:
+		v.unsure = true
+		v.means("no row has all figures of inodes")
+		return
+	case full > 0:
+		v.unsure = true
+		v.means("%s without a free inode: no new file can be made there, which is an error and not a wait", attach.Plural(full, "file system"))
+	case most >= 0.95:
+		v.unsure = true
+		v.means("%s has few inodes left, and not none: new files can still be made, and nothing fails yet", where)
+	default:
+		v.means("inodes are left on each file system: it says nothing of slowness")
+	}
+	v.figure("%s", text)
+	v.not("how much space is left: that is df -h")
 }

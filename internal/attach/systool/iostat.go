@@ -352,6 +352,9 @@ func readIostat(p *attach.Part) attach.Reading {
 	for _, d := range disks {
 		d.lateByOne(v)
 	}
+	if atRest(disks) {
+		v.means("no disk served a request in it: how fast they answer is not in it")
+	}
 	v.means("the disks answer fast")
 	v.not("what is read and written says nothing of who waits for it")
 	return v.done()

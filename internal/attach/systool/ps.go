@@ -184,7 +184,7 @@ func readPs(p *attach.Part) attach.Reading {
 	v := &verdict{}
 	v.Glance, v.unsure = true, true
 	v.Title = "ps, " + attach.Plural(len(all), "row")
-	psStates(v, all, names)
+	psStates(v, all, names, psFiltered(p.Command))
 	if slices.Contains(names, "%CPU") && len(all) > 0 {
 		one := slices.MaxFunc(all, func(a, b process) int { return cmp.Compare(a.cpu, b.cpu) })
 		v.figure("%s (pid %s): %s %% CPU since it started", one.name, one.pid, plain(one.cpu))
@@ -203,13 +203,22 @@ func readPs(p *attach.Part) attach.Reading {
 		v.figure("%s, without states", attach.Plural(len(all), "row"))
 	}
 	v.means("it says what runs, and not how it does")
-	v.not("ps is a glance: states change a thousand times a second, and its %CPU is an average since the process started")
+	if slices.Contains(names, "%CPU") {
+		v.not("ps is a glance: states change a thousand times a second, and its %CPU is an average since the process started")
+	}
+	v.not("ps is a glance: states change a thousand times a second")
 	return v.done()
 }
 
-func psStates(v *verdict, all []process, names []string) {
+// psFiltered reports whether what ps wrote went through a filter, which leaves rows out.
+func psFiltered(command string) bool {
+	_, rest, piped := strings.Cut(command, "|")
+	return piped && slices.ContainsFunc([]string{"grep", "awk", "sed", "head", "tail"}, func(w string) bool { return strings.Contains(rest, w) })
+}
+
+func psStates(v *verdict, all []process, names []string, filtered bool) {
 	in := map[byte]int{}
-	places := map[string]int{}
+	places, blocked := map[string]int{}, map[string]int{}
 	if !slices.Contains(names, "STAT") && !slices.Contains(names, "S") {
 		for _, one := range all {
 			if one.wchan != "" && one.wchan != "-" && one.wchan != "0" {
@@ -226,11 +235,28 @@ func psStates(v *verdict, all []process, names []string) {
 			continue
 		}
 		in[one.state[0]]++
+		if one.state[0] == 'D' && one.name != "" && one.name != "-" {
+			blocked[one.name]++
+		}
 		if one.state[0] == 'D' && one.wchan != "" && one.wchan != "-" {
 			places[one.wchan]++
 		}
 	}
-	v.figure("%d in state R, %d in D, %d in S or I at that moment", in['R'], in['D'], in['S']+in['I'])
+	if filtered {
+		v.figure("%d in D at that moment, in a list that went through a filter: how many there are in all is not in it", in['D'])
+	} else {
+		v.figure("%d in state R, %d in D, %d in S or I at that moment", in['R'], in['D'], in['S']+in['I'])
+	}
+	if by := placesBy(blocked); len(by) > 0 && (in['D'] >= 3 || filtered) {
+		text := fmt.Sprintf("in D: %d %s", blocked[by[0]], by[0])
+		for _, w := range by[1:min(3, len(by))] {
+			text += fmt.Sprintf(", %d %s", blocked[w], w)
+		}
+		if len(by) > 3 {
+			text += ", ..."
+		}
+		v.figure("%s", text)
+	}
 	if in['Z'] > 0 {
 		v.figure("%s", attach.Plural(in['Z'], "zombie"))
 	}
