@@ -233,6 +233,7 @@ func readNodeHistograms(p *attach.Part) attach.Reading {
 	for _, h := range rows {
 		read, write = max(read, h.read), max(write, h.write)
 	}
+	var times []string
 	for _, h := range rows {
 		if h.name != "50%" && h.name != "99%" {
 			continue
@@ -245,11 +246,14 @@ func readNodeHistograms(p *attach.Part) attach.Reading {
 			said = append(said, "writes "+dur(h.write))
 		}
 		if len(said) > 0 {
-			r.figure(h.name + ": " + strings.Join(said, ", "))
+			times = append(times, h.name+": "+strings.Join(said, ", "))
 		}
 		if h.name == "99%" {
 			slow = h.read
 		}
+	}
+	if len(times) > 0 {
+		r.figure(strings.Join(times, "; "))
 	}
 	if len(rows) > 0 && read == 0 {
 		r.figure("no read is recorded in these rows: each of them has 0")

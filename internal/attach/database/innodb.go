@@ -46,7 +46,7 @@ var (
 func claimInnoDB(lines []paste.Line) int {
 	start := -1
 	for i := range lines[:min(len(lines), 8)] {
-		t := strings.TrimSpace(lines[i].Text)
+		t := innoText(lines[i].Text)
 		if innoStart.MatchString(lines[i].Text) || i < 2 && innoSect.MatchString(t) && (t != "LOG" && t != "TRANSACTIONS" || i == 1 && strings.HasPrefix(lines[0].Text, "---")) {
 			start = i
 			break
@@ -84,10 +84,13 @@ func claimInnoDB(lines []paste.Line) int {
 	return n
 }
 
+// innoText is a line of a status. Pages turn a heading above a stroke into one behind "##".
+func innoText(text string) string { return strings.TrimSpace(strings.TrimLeft(text, "# ")) }
+
 // innoGoes reports whether a line after a blank one can still be InnoDB's.
 func innoGoes(text string) bool {
-	t := strings.TrimSpace(text)
-	return t == "" || strings.Contains(t, "InnoDB: ***") || deadRow.MatchString(t) || strings.HasPrefix(t, "-") || strings.HasPrefix(t, "=") || strings.HasPrefix(t, "*** ") || innoStart.MatchString(text) || innoSect.MatchString(t) ||
+	t := innoText(text)
+	return t == "" || strings.HasPrefix(t, "srv_master_thread ") || strings.HasPrefix(t, "Trx id counter ") || strings.HasPrefix(t, "I/O thread ") || strings.Contains(t, "InnoDB: ***") || deadRow.MatchString(t) || strings.HasPrefix(t, "-") || strings.HasPrefix(t, "=") || strings.HasPrefix(t, "*** ") || innoStart.MatchString(text) || innoSect.MatchString(t) ||
 		strings.Contains(t, "RECORD LOCKS") || strings.HasPrefix(t, "Record lock") || strings.HasPrefix(t, "0 lock struct") || strings.Contains(t, "lock struct(s)") ||
 		strings.HasPrefix(t, "TABLE LOCK") || strings.HasPrefix(t, "TRANSACTION ") || strings.HasPrefix(t, "Hash table") || strings.HasPrefix(t, "Mutex spin") || strings.HasPrefix(t, "RW-") || strings.HasPrefix(t, "Spin rounds")
 }
@@ -122,6 +125,7 @@ type innoState struct {
 	rest              bool    // no write ends in the seconds that it averages over
 	whole             bool    // its last line is there
 	historied         bool    // the length of the history list
+	listed            bool    // transactions
 	rested            bool    // the last transaction was not started
 	tables            float64 // tables that sessions without a transaction have locked
 	ended             string  // the seconds of a wait after which InnoDB ends the server
@@ -179,7 +183,7 @@ func readInnoDB(p *attach.Part) attach.Reading {
 	}
 	if len(r.Signs) == 0 {
 		s.quiet(r)
-		if !s.status(p) {
+		if !s.status(p) || !s.listed && !s.whole {
 			r.Means = "These lines of a status show no wait; the others are not here."
 			return r.done(attach.CannotTell)
 		}

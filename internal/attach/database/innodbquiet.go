@@ -17,6 +17,7 @@ func (s *innoState) place(t string) {
 	case strings.HasPrefix(t, "END OF INNODB MONITOR OUTPUT"):
 		s.whole = true
 	case strings.HasPrefix(t, "---TRANSACTION"):
+		s.listed = true
 		s.rested = strings.Contains(t, "not started")
 	}
 	if m := trxTables.FindStringSubmatch(t); m != nil && s.rested {
@@ -50,7 +51,7 @@ func (s *innoState) quiet(r *result) {
 // the next one, however old it is.
 func (s *innoState) status(p *attach.Part) bool {
 	for _, l := range p.Lines {
-		t := strings.TrimSpace(l.Text)
+		t := innoText(l.Text)
 		if strings.Contains(t, "INNODB MONITOR OUTPUT") || innoSect.MatchString(t) {
 			return true
 		}

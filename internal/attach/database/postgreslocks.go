@@ -50,7 +50,7 @@ func (q *pgQueue) about(text string, wait []string) {
 	}
 }
 
-var pgStamp = pattern.New(`^(?:\S{1,40} )?"?(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?)`)
+var pgStamp = pattern.New(`^(?:\S{1,40} )?["\[]?(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?)`)
 
 // maxQueued bounds the processes whose waits are followed.
 const maxQueued = 1 << 14

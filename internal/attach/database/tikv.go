@@ -145,13 +145,12 @@ func readCop(p *attach.Part) attach.Reading {
 			fewKeys(r, attach.Median(server), attach.Median(keys), blocks, addr)
 			break
 		}
+		if len(keys) != len(resp) || len(used) != len(resp) || !vainVersions(r, attach.Sum(keys), attach.Sum(used)) {
+			r.next("EXPLAIN ANALYZE the statement", "shows how many keys it scans")
+		}
 		if len(waits) == len(resp) && slices.Max(waits) == 0 {
 			r.figure("none of them waited for a thread of TiKV (kv_wait_ms 0)")
 		}
-		if len(keys) == len(resp) && len(used) == len(resp) && vainVersions(r, attach.Sum(keys), attach.Sum(used)) {
-			break
-		}
-		r.next("EXPLAIN ANALYZE the statement", "shows how many keys it scans")
 	}
 	return r.done(attach.CannotTell)
 }
