@@ -34,13 +34,17 @@ var nginxTimes = &attach.Kind{
 var (
 	haLine  = pattern.New(`\[\d+/\w+/\d{4}:\d\d:\d\d:\d\d\.\d+\] \S+ (\S+)/(\S+) (-?\d+)/(-?\d+)/(-?\d+)/(-?\d+)/\+?(\d+) (-?\d+) (?:\S+ \S+ \S+ ([\w-]{2,4}) )?`)
 	nginxRT = pattern.New(`\b(?:rt|request_time|"request_time")"?[=:] ?"?(\d+\.\d+)`)
-	nginxUp = pattern.New(`\b(?:urt|upstream_response_time|upstream_time|us|urpt)"?[=:] ?"?(\d+\.\d+)`)
+	nginxUp = pattern.New(`\b(?:urt|ut|upstream_response_time|upstream_time|us|urpt)"?[=:] ?"?(\d+\.\d+)`)
+	// nginxUnasked is what stands there where nginx asked no upstream, as for an answer from its cache.
+	nginxUnasked = pattern.New(`\b(?:urt|ut|upstream_response_time)"?[=:] ?"?-(?:["\s,]|$)`)
 	// nginxHead and nginxConn are parts of the upstream's time: to its first line, to connect.
 	nginxHead = pattern.New(`\b(?:uht|upstream_header_time)"?[=:] ?"?(\d+\.\d+)`)
 	nginxConn = pattern.New(`\b(?:uct|upstream_connect_time)"?[=:] ?"?(\d+\.\d+)`)
 )
 
-func isNginx(text string) bool { return nginxRT.MatchString(text) && upstreamTime(text) != nil }
+func isNginx(text string) bool {
+	return nginxRT.MatchString(text) && (upstreamTime(text) != nil || nginxUnasked.MatchString(text))
+}
 
 // upstreamTime is the upstream's whole time, or that until its first line where a log has no other.
 func upstreamTime(text string) []string {
@@ -165,31 +169,47 @@ func readHAProxy(p *attach.Part) attach.Reading {
 
 func readNginx(p *attach.Part) attach.Reading {
 	r := &result{}
-	var total, up, connect []float64
+	var total, up, connect, own []float64
 	for _, l := range p.Lines {
 		a, b := nginxRT.FindStringSubmatch(l.Text), upstreamTime(l.Text)
 		if m := nginxConn.FindStringSubmatch(l.Text); m != nil {
 			v, _ := number(m[1])
 			connect = append(connect, v)
 		}
-		if a == nil || b == nil {
+		if a == nil {
 			continue
 		}
 		x, _ := number(a[1])
+		if b == nil {
+			own = append(own, x)
+			continue
+		}
 		y, _ := number(b[1])
 		total, up = append(total, x), append(up, y)
 	}
-	r.Title = "nginx log with times, " + attach.Plural(len(total), "request")
+	r.Title = "nginx log with times, " + attach.Plural(len(total)+len(own), "request")
 	if len(total) == 0 {
+		if len(own) > 0 {
+			r.figure(nginxAnswered(own))
+			r.Means = "nginx answered these itself, as from its cache or with a file: no upstream is in them."
+		}
 		return r.done(attach.CannotTell)
 	}
 	line := fmt.Sprintf("median request %s, of it the upstream %s; at most %s", dur(attach.Median(total)), dur(attach.Median(up)), dur(slices.Max(total)))
+	if len(total) == 1 {
+		line = fmt.Sprintf("the request to an upstream took %s, of it the upstream %s", dur(total[0]), dur(up[0]))
+	}
 	r.figure(line)
+	if len(own) > 0 {
+		r.figure(nginxAnswered(own))
+	}
 	r.Not = "The times are nginx's, in milliseconds; what the upstream did meanwhile is not in it."
 	switch {
 	case attach.Median(total) < 0.1:
 		r.Means = "Requests are answered fast in the median."
 		return r.done(attach.Healthy)
+	case len(total) < 3 && slices.Max(total) < 0.5:
+		r.Means = "These are too few requests, and too short ones, to call anything slow."
 	case len(connect) > 0 && attach.Median(connect) >= 0.2*attach.Median(total):
 		r.figure(fmt.Sprintf("median connect to the upstream %s", dur(attach.Median(connect))))
 		r.Means = "Connecting takes long: a full accept queue of the upstream, packets that are lost, or nginx's own worker, which sees late what has come."
@@ -201,4 +221,9 @@ func readNginx(p *attach.Part) attach.Reading {
 		r.Means = "The upstream answers sooner than the request ends: the client sends or reads slowly, or nginx itself waits."
 	}
 	return r.done(attach.CannotTell)
+}
+
+// nginxAnswered says of requests that went to no upstream how long they took.
+func nginxAnswered(own []float64) string {
+	return fmt.Sprintf("%s without an upstream, as from nginx's cache: %s", attach.Plural(len(own), "request"), spread(own))
 }
