@@ -35,7 +35,7 @@ var (
 	haLine  = pattern.New(`\[\d+/\w+/\d{4}:\d\d:\d\d:\d\d\.\d+\] \S+ (\S+)/(\S+) (-?\d+)/(-?\d+)/(-?\d+)/(-?\d+)/\+?(\d+) (-?\d+) (?:\S+ \S+ \S+ ([\w-]{2,4}) )?`)
 	nginxRT = pattern.New(`\b(?:rt|request_time|"request_time")"?[=:] ?"?(\d+\.\d+)`)
 	nginxUp = pattern.New(`\b(?:urt|ut|upstream_response_time|upstream_time|us|urpt)"?[=:] ?"?(\d+\.\d+)`)
-	// nginxUnasked is what stands there where nginx asked no upstream, as for an answer from its cache.
+	// nginxUnasked stands there where nginx asked no upstream, as where its cache has the answer.
 	nginxUnasked = pattern.New(`\b(?:urt|ut|upstream_response_time)"?[=:] ?"?-(?:["\s,]|$)`)
 	// nginxHead and nginxConn are parts of the upstream's time: to its first line, to connect.
 	nginxHead = pattern.New(`\b(?:uht|upstream_header_time)"?[=:] ?"?(\d+\.\d+)`)
@@ -225,5 +225,8 @@ func readNginx(p *attach.Part) attach.Reading {
 
 // nginxAnswered says of requests that went to no upstream how long they took.
 func nginxAnswered(own []float64) string {
+	if slices.Max(own) == 0 {
+		return attach.Plural(len(own), "request") + " without an upstream, as from nginx's cache: less than 1 ms"
+	}
 	return fmt.Sprintf("%s without an upstream, as from nginx's cache: %s", attach.Plural(len(own), "request"), spread(own))
 }

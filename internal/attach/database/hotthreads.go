@@ -13,11 +13,11 @@ import (
 // hotThreads reads Elasticsearch's and OpenSearch's hot threads: samples over half a second.
 var hotThreads = &attach.Kind{
 	Name:  "Elasticsearch hot threads",
-	Hints: []string{"::: {", "Hot threads at", "usage by thread"},
+	Hints: []string{"::: {", "::: [", "Hot threads at", "usage by thread"},
 	Claim: func(lines []paste.Line) int {
 		n, own := 0, 0
 		for i, l := range lines {
-			t := strings.TrimSpace(l.Text)
+			t := hotText(lines, i)
 			if hotHead.MatchString(t) {
 				own++
 			}
@@ -27,7 +27,9 @@ var hotThreads = &attach.Kind{
 			case hotUse.MatchString(t):
 				own++
 				n = i + 1
-			case strings.HasPrefix(t, "::: {"), strings.HasPrefix(t, "Hot threads at"):
+			case i > 0 && hotWrapped.MatchString(strings.TrimSpace(lines[i-1].Text)), i == 1 && strings.HasPrefix(t, "][inet["):
+				n = i + 1
+			case hotNode(t), strings.HasPrefix(t, "Hot threads at"):
 				n = i + 1
 			case own > 0 && (hotShare.MatchString(t) || hotFrame.MatchString(t) || strings.HasPrefix(l.Text, "       ")):
 				n = i + 1
@@ -51,15 +53,31 @@ var (
 	hotShare = pattern.New(`^(\d+)/(\d+) snapshots sharing following (\d+) elements|^unique snapshot$`)
 )
 
+// hotWrapped is the heading of a thread that a mail's width broke before the thread's name.
+var hotWrapped = pattern.New(`^[\d.,]+% .*\([\d.,]+\w+ out of \S+\) (?:cpu|block|wait|mem).* by thread$`)
+
+// hotText is a line, with the name that was broken off a heading.
+func hotText(lines []paste.Line, i int) string {
+	t := strings.TrimSpace(lines[i].Text)
+	if i+1 < len(lines) && hotWrapped.MatchString(t) {
+		t += " " + strings.TrimSpace(lines[i+1].Text)
+	}
+	return t
+}
+
+// hotNode reports whether a line names a node; old versions use brackets.
+func hotNode(t string) bool { return strings.HasPrefix(t, "::: {") || strings.HasPrefix(t, "::: [") }
+
 func readHotThreads(p *attach.Part) attach.Reading {
 	r := &result{}
 	r.Glance = true
 	n, busy, cpu, nodes, total := 0, 0, 0, 0, 0.0
-	for _, l := range p.Lines {
-		if strings.HasPrefix(strings.TrimSpace(l.Text), "::: {") {
+	for i := range p.Lines {
+		t := hotText(p.Lines, i)
+		if hotNode(t) {
 			nodes++
 		}
-		m := hotUse.FindStringSubmatch(strings.TrimSpace(l.Text))
+		m := hotUse.FindStringSubmatch(t)
 		if m == nil {
 			continue
 		}
