@@ -3,6 +3,7 @@ package stackdump
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/finding"
@@ -48,6 +49,66 @@ func (d *dump) chained(r *attach.Reading, t tally, list []*convoy) {
 		root.who(), root.does())
 	r.Figures = append([]string{line}, r.Figures...)
 	r.Means = "The queues are one chain: what holds up its first thread holds up all of them."
+}
+
+// rings are the deadlocks among the locks: the threads of each, where every one waits for a lock of
+// the next one, and the last one for a lock of the first. Threads with one name are told apart.
+func rings(all []*convoy) (out [][]*thread) {
+	seen := map[*convoy]bool{}
+	for _, c := range all {
+		var ring []*thread
+		for at := c; at.cycle && !seen[at]; {
+			seen[at] = true
+			ring = append(ring, at.holder)
+			next := slices.IndexFunc(all, func(o *convoy) bool { return slices.Contains(o.threads, at.holder) })
+			if next < 0 {
+				break
+			}
+			at = all[next]
+		}
+		if len(ring) > 1 {
+			out = append(out, ring)
+		}
+	}
+	return out
+}
+
+// deadlocks says how many threads are in how many deadlocks, and which; "": none is.
+func deadlocks(all []*convoy) string {
+	const shown = 6 // deadlocks, and threads of each
+	list := rings(all)
+	n := 0
+	used := map[string]bool{}
+	twice := false
+	var words []string
+	for _, ring := range list {
+		var names []string
+		for _, t := range ring {
+			twice = twice || used[t.who()]
+			used[t.who()] = true
+			names = append(names, t.who())
+		}
+		n += len(ring)
+		line := strings.Join(names[:min(len(names), shown)], ", ")
+		if more := len(names) - shown; more > 0 {
+			line += fmt.Sprintf(" and %d more", more)
+		}
+		words = append(words, line)
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	if len(list) == 1 {
+		return fmt.Sprintf("%d threads are in a deadlock: %s", n, words[0])
+	}
+	line := fmt.Sprintf("%d threads are in %d deadlocks: %s", n, len(list), strings.Join(words[:min(len(words), shown)], "; "))
+	if more := len(words) - shown; more > 0 {
+		line += fmt.Sprintf("; and %d more", more)
+	}
+	if twice {
+		line += " (several threads have the same name)"
+	}
+	return line
 }
 
 const deadlockRemedy = "Take these locks in one order everywhere; until then only a restart frees the threads"

@@ -150,16 +150,6 @@ func (c *convoy) inCycle(all []*convoy) bool {
 	return false
 }
 
-// inCycles names the threads that hold a lock in a deadlock.
-func inCycles(all []*convoy) (names []string) {
-	for _, c := range all {
-		if c.cycle && c.holder != nil && !slices.Contains(names, c.holder.who()) {
-			names = append(names, c.holder.who())
-		}
-	}
-	return names
-}
-
 // lockName is the lock as people know it.
 func (c *convoy) lockName() string {
 	switch c.kind {

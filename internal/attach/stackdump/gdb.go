@@ -272,6 +272,7 @@ func parseNative(lines []paste.Line) *dump {
 	}
 	d.dropEmpty()
 	d.dropShown()
+	d.dropReprinted()
 	for _, t := range d.threads {
 		t.dropGuessed()
 	}

@@ -2,6 +2,7 @@ package stackdump
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/format/paste"
@@ -21,6 +22,24 @@ func (d *dump) dropShown() {
 			d.shown, d.threads = first, d.threads[1:]
 			return
 		}
+	}
+}
+
+// dropReprinted drops the one frame that gdb prints below the last thread: the frame of the thread
+// that it had selected before, which stands above with its whole stack.
+func (d *dump) dropReprinted() {
+	if len(d.threads) < 2 {
+		return
+	}
+	last := d.threads[len(d.threads)-1]
+	if last.headed || len(last.frames) != 1 || last.frames[0].at == "" {
+		return
+	}
+	top := last.frames[0]
+	if slices.ContainsFunc(d.threads, func(t *thread) bool {
+		return t.headed && len(t.frames) > 1 && t.frames[0].at == top.at && t.frames[0].fn == top.fn
+	}) {
+		d.threads = d.threads[:len(d.threads)-1]
 	}
 }
 

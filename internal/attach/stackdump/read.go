@@ -161,8 +161,8 @@ func (d *dump) convoyed(r *attach.Reading, t tally, list []*convoy) {
 		r.Not = "The dump has no address of the lock: threads in one place may each want another one. And it is one instant."
 	}
 	r.Means = c.means()
-	if names := inCycles(list); len(names) > 1 {
-		r.Figures = append([]string{fmt.Sprintf("%d threads are in a deadlock: %s", len(names), strings.Join(names[:min(len(names), 4)], ", "))}, r.Figures...)
+	if line := deadlocks(list); line != "" {
+		r.Figures = append([]string{line}, r.Figures...)
 	}
 	if !c.cycle {
 		d.chained(r, t, list)
