@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/finding"
 )
@@ -206,7 +207,11 @@ func (r *Report) beside(name func(string) string) string {
 		title = "The largest part of the slow requests' time, %s"
 	}
 	each := finding.Duration(w.Account.NS / int64(max(1, r.Ledger.Slow.Requests)))
-	return fmt.Sprintf(title+": %s (%s each; %s).", percent(w.Account.Share), describe(&w.Account, name), each, usual)
+	text := fmt.Sprintf(title+": %s (%s each; %s).", percent(w.Account.Share), describe(&w.Account, name), each, usual)
+	if w.Account.Leaf == account.LeafUnread {
+		text += " The thread that reads these sockets was at other requests, none of them long: more processes would share them."
+	}
+	return text
 }
 
 // closest says which cause comes nearest, where a large part of the slow requests' time may be its
