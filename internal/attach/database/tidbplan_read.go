@@ -31,7 +31,7 @@ func readTiDBPlan(p *attach.Part) attach.Reading {
 	}
 	if total < 0.1 && len(r.Signs) == 0 {
 		r.Means = cmp.Or(r.Means, fmt.Sprintf("The execution took %s: it was fast when it was explained.", dur(total)))
-		r.Not = cmp.Or(r.Not, "A run that was fast says nothing of the one that was slow.")
+		r.Not = cmp.Or(r.Not, "A run that was fast says nothing of others that may be slow.")
 		return r.done(attach.Healthy)
 	}
 	r.Not = cmp.Or(r.Not, "These are the times of one run; an operator's time holds that of the operators below it.")
