@@ -104,21 +104,21 @@ func busiestCPU(lines []string, cpus int) (figure string, share float64) {
 	if cpus < 2 {
 		return "", 0
 	}
-	sums, devices, all := make([]float64, cpus), make([]int, cpus), 0.0
+	sums, all := make([]float64, cpus), 0.0
+	var devices [][]float64
 	for _, t := range lines {
 		m := cpuRow.FindStringSubmatch(t)
 		if m == nil || !isDigits(m[1]) {
 			continue
 		}
+		device := make([]float64, cpus)
 		for i, w := range strings.Fields(m[2]) {
 			if i < cpus {
-				v := float(w)
-				sums[i], all = sums[i]+v, all+v
-				if v > 0 {
-					devices[i]++
-				}
+				device[i] = float(w)
+				sums[i], all = sums[i]+device[i], all+device[i]
 			}
 		}
+		devices = append(devices, device)
 	}
 	at := 0
 	for i := range sums {
@@ -126,7 +126,13 @@ func busiestCPU(lines []string, cpus int) (figure string, share float64) {
 			at = i
 		}
 	}
-	if devices[at] < 2 || sums[at] < 0.4*all || sums[at] < 3*all/float64(cpus) {
+	several := 0 // one that interrupted a few times only takes nothing of the CPU
+	for _, d := range devices {
+		if d[at] >= 0.01*sums[at] && d[at] > 0 {
+			several++
+		}
+	}
+	if several < 2 || sums[at] < 0.4*all || sums[at] < 3*all/float64(cpus) {
 		return "", 0
 	}
 	share = sums[at] / all
@@ -178,7 +184,7 @@ var interrupts = &attach.Kind{
 		if share >= oneCPU && cpus >= 4 {
 			r.State = attach.CannotTell
 			r.Signs = []attach.Sign{{Cause: "softirq", Grade: attach.Risk, Proof: []string{shared}}}
-			r.Means = "One CPU takes the interrupts of all of these devices, and with them the work on their packets or blocks: if it is full, they wait while the other CPUs idle. That it is full, it does not say."
+			r.Means = "One CPU takes nearly all interrupts of these devices, and with them the work on their packets or blocks: if it is full, they wait while the other CPUs idle. That it is full, it does not say."
 		}
 		r.Not = "how often it happens now, nor that time was lost: these are counters since boot"
 		if r.Boot && slices.ContainsFunc(rows, func(w tableRow) bool { return w.top >= wrapsAt/4 }) {
@@ -203,7 +209,7 @@ func (w tableRow) spread(cpus int) string {
 	if w.top*float64(cpus) <= evenly*w.sum {
 		return fmt.Sprintf(", even over the CPUs (%s at most, on CPU %d)", percent(w.top/w.sum), w.cpu)
 	}
-	return fmt.Sprintf(", %s of them on CPU %d", percent(w.top/w.sum), w.cpu)
+	return fmt.Sprintf(", %s of them on CPU %d", nearly(w.top/w.sum), w.cpu)
 }
 
 // wrapsAt is where the kernel's counters of interrupts start again: they have 32 bits.

@@ -49,6 +49,8 @@ type rcuReport struct {
 	without     float64
 	idle        []string // CPUs that did nothing
 	inTask      string   // on which task a CPU that was waited for was traced
+	wakeup      float64  // jiffies for which a timer did not wake that thread
+	timer       string   // the CPU at which the kernel itself suspects its timers
 	up          float64  // s that the machine had run, or a time of day
 }
 
@@ -62,6 +64,8 @@ var (
 	rcuTasks   = pattern.New(`^(?:rcu:\s+)?Tasks blocked on level-\d+ rcu_node .*?:((?: P\d+\S*)+)`)
 	rcuJiffies = pattern.New(`\bt=(\d{1,12}) jiffies|\} (\d{1,12}) jiffies s:`)
 	rcuIdle    = pattern.New(`backtrace for cpu (\d+) skipped: idling at`)
+	rcuWakeup  = pattern.New(`kthread timer wakeup didn't happen for (\d{1,12}) jiffies`)
+	rcuTimer   = pattern.New(`Possible timer handling issue on cpu=(\d{1,4})`)
 	rcuItem    = pattern.New(`[P\d]\d*`)
 )
 
@@ -85,6 +89,12 @@ func (r *rcuReport) read(text string) {
 		if m := p.FindStringSubmatch(text); m != nil && len(r.idle) < 1024 && !slices.Contains(r.idle, m[1]) {
 			r.idle = append(r.idle, m[1])
 		}
+	}
+	if m := rcuWakeup.FindStringSubmatch(text); m != nil {
+		r.wakeup = max(r.wakeup, float(m[1]))
+	}
+	if m := rcuTimer.FindStringSubmatch(text); m != nil && r.timer == "" {
+		r.timer = m[1]
 	}
 	if m := rcuTrace.FindStringSubmatch(text); m != nil && r.inTask == "" && slices.Contains(r.cpus, m[1]) {
 		r.inTask = fmt.Sprintf("the trace of CPU %s was taken in task %s (pid %s)", m[1], printed(m[3]), m[2])
@@ -161,7 +171,13 @@ func (r *rcuReport) figures(stalls int) (out []string) {
 		out = append(out, r.inTask)
 	}
 	if r.without > 0 {
-		out = append(out, fmt.Sprintf("the thread %s of the kernel had no CPU for %s", printed(r.thread), r.ticks(r.without)))
+		out = append(out, fmt.Sprintf("the thread %s of the kernel did not run for %s", printed(r.thread), r.ticks(r.without)))
+	}
+	if r.wakeup > 0 {
+		out = append(out, fmt.Sprintf("no timer woke that thread for %s", r.ticks(r.wakeup)))
+	}
+	if r.timer != "" {
+		out = append(out, fmt.Sprintf("the kernel itself suspects the timers of CPU %s", r.timer))
 	}
 	return out
 }
@@ -179,6 +195,28 @@ func listed(words []string, most int) string {
 // have had long before.
 const jumpLeast = 300
 
+// stuckCPUs is what several messages of the watchdog say together.
+type stuckCPUs struct {
+	cpus    []string
+	longest float64 // s
+}
+
+func (s *stuckCPUs) add(cpu, seconds string) {
+	s.longest = max(s.longest, float(seconds))
+	if len(s.cpus) < 1024 && !slices.Contains(s.cpus, cpu) {
+		s.cpus = append(s.cpus, cpu)
+	}
+}
+
+func (s *stuckCPUs) tail() string {
+	text := fmt.Sprintf(", the longest %s s", number(s.longest))
+	if len(s.cpus) < 2 {
+		return text
+	}
+	slices.SortFunc(s.cpus, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+	return fmt.Sprintf(", from %d CPUs (%s)%s", len(s.cpus), listed(s.cpus, 12), text)
+}
+
 func (r *report) readLockups(out *attach.Reading) {
 	soft, hard, rcu := r.first[softLockup], r.counts[hardLockup], r.counts[rcuStall]
 	if soft == nil && hard+rcu+r.counts[rcuStarved] == 0 {
@@ -193,7 +231,7 @@ func (r *report) readLockups(out *attach.Reading) {
 		}
 		figures = append(figures, fmt.Sprintf("CPU %s %s in the kernel for %s s, in task %s (pid %s)", soft[1], stuck, soft[2], printed(soft[3]), soft[4]))
 		if n := r.counts[softLockup]; n > 1 {
-			figures[0] += fmt.Sprintf(", the first of %d messages", n)
+			figures[0] += fmt.Sprintf(", the first of %d messages%s", n, r.stuck.tail())
 		}
 	}
 	if hard > 0 {
@@ -213,6 +251,14 @@ func (r *report) readLockups(out *attach.Reading) {
 	idle := soft == nil && hard == 0 && r.rcu.idled()
 	if idle {
 		means = "No code held the CPU: it was idle, and RCU was told so too late. A timer or a wake-up was late or lost, or, in a virtual machine, the hypervisor did not run the CPU."
+	}
+	if n := len(r.stuck.cpus); n > 1 {
+		means = strings.Replace(means, "A CPU was held", fmt.Sprintf("%d CPUs were held", n), 1)
+		means = strings.Replace(means, "that did not run it", "that did not run them", 1)
+	}
+	if soft == nil && hard == 0 && !idle && r.rcu.wakeup+float64(len(r.rcu.timer)) > 0 {
+		idle, causes = true, nil
+		means = "A timer that should have gone off did not for seconds: a fault of timers or of a clock looks like that, and so does a CPU that was held with interrupts off, or, in a virtual machine, one that the hypervisor did not run."
 	}
 	if jumped {
 		idle, causes = true, nil

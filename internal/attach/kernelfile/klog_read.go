@@ -33,6 +33,7 @@ type report struct {
 
 	host       machine
 	rcu        rcuReport
+	stuck      stuckCPUs
 	devices    []string // disks that errors name
 	disks      stretch  // of commands that came late, and of what the kernel did about it
 	freezes    stretch  // of ports
@@ -204,6 +205,8 @@ func (r *report) event(e *event, text string, now *task) *task {
 		if !r.nics.lost(text) {
 			r.counts[netDown]--
 		}
+	case softLockup:
+		r.stuck.add(m[1], m[2])
 	case rcuStall:
 		r.rcu.read(text)
 	case rcuStarved:

@@ -29,6 +29,9 @@ func (s *sysstatTables) sarNetwork(v *verdict) {
 				busiest, most = name, f
 			}
 		}
+		if t.withoutBytes(v) {
+			return
+		}
 		one := t.group()[busiest]
 		if one == nil {
 			return
@@ -49,6 +52,38 @@ func (s *sysstatTables) sarNetwork(v *verdict) {
 			v.means("%s: the network loses them or delays them", text)
 		}
 	}
+}
+
+// withoutBytes says that an interface counts packets and no bytes, which cannot be: each packet has
+// some 60 of them at least. Then no bytes of the table are to be believed.
+func (t *table) withoutBytes(v *verdict) bool {
+	if !t.has("rxkB/s") && !t.has("rxbyt/s") {
+		return false
+	}
+	busiest, most := "", 0.0
+	byName := t.group()
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		one := byName[name]
+		sum := func(columns ...string) (n float64) {
+			for _, c := range columns {
+				n += one.median(c)
+			}
+			return n
+		}
+		packets, size := sum("rxpck/s", "txpck/s"), sum("rxkB/s", "txkB/s", "rxbyt/s", "txbyt/s")
+		if size == 0 && packets >= 10 && packets > most {
+			busiest, most = name, packets
+		}
+	}
+	one := byName[busiest]
+	if one == nil {
+		return false
+	}
+	v.unsure = true
+	v.figure("%s: %s packets/s in, %s out, and no bytes in either direction", busiest, plain(one.median("rxpck/s")), plain(one.median("txpck/s")))
+	v.means("the bytes per second are wrong: an interface that carries packets carries bytes. How full the network is, this table does not say")
+	v.next("ip -s link; sleep 10; ip -s link", "bytes of the interfaces, counted by the kernel")
+	return true
 }
 
 // small says that most packets have no content: it is requests for connections, or answers to them.
