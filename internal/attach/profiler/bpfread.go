@@ -295,11 +295,22 @@ func readSlowQueue(t *bpfTable) attach.Reading {
 		return r
 	}
 	if l.max() >= 0.001 {
-		r.Signs = append(r.Signs, attach.Sign{Cause: "cpu-contention", Grade: attach.Candidate, Proof: []string{proof}},
-			attach.Sign{Cause: "cpu-throttled", Grade: attach.Candidate, Proof: []string{"a quota that is used up delays threads in the same way"}})
+		r.Signs = append(r.Signs, attach.Sign{Cause: "cpu-contention", Grade: attach.Candidate, Proof: []string{proof}})
+		if !t.behindThreads() {
+			r.Signs = append(r.Signs, attach.Sign{Cause: "cpu-throttled", Grade: attach.Candidate, Proof: []string{"a quota that is used up delays threads in the same way"}})
+		}
 	}
 	r.Next = append(r.Next, ask("cat /sys/fs/cgroup/CGROUP/cpu.stat; sleep 10; cat /sys/fs/cgroup/CGROUP/cpu.stat", 0, "nr_throttled that rises says quota; else it is the CPUs"))
 	return r
+}
+
+// behindThreads reports whether each row names the thread that had the CPU (-P): then a neighbour
+// held it, and nothing speaks for a quota.
+func (t *bpfTable) behindThreads() bool {
+	return t.has("PREV-COMM") && !slices.ContainsFunc(t.rows, func(row bpfRow) bool {
+		comm := row.at("PREV-COMM")
+		return comm == "" || strings.HasPrefix(comm, "swapper")
+	})
 }
 
 // behindIdle says who had the CPU before the thread that waited (-P), and reports whether that was

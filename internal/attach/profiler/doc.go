@@ -19,6 +19,7 @@
 //	perfstat.go     perf stat
 //	perfstatcsv.go  its rows of perf stat -x
 //	perfsched.go    perf sched latency, timehist and map
+//	schedtotal.go   its line of all tasks, where only some are listed
 //	calls.go        what system calls wait for
 //	stracecount.go  strace -c and ltrace -c
 //	stracelines.go  strace and ltrace line by line

@@ -205,7 +205,21 @@ func histograms(p *attach.Part) (out []*histogram, context string, intervals int
 		seen[id]++
 		intervals = max(intervals, seen[id])
 	}
+	if now != nil && barCut(texts(p)) {
+		now.cut = true
+	}
 	return out, strings.Join(words, "\n"), intervals
+}
+
+// barCut reports whether lines end within the bar of a row, below one whose bar is whole: more rows
+// may follow.
+func barCut(lines []string) bool {
+	n := len(lines)
+	if n < 2 {
+		return false
+	}
+	_, row := bucketOf(lines[n-1])
+	return row && strings.Contains(lines[n-1], "|") && !closedBar.MatchString(lines[n-1]) && closedBar.MatchString(lines[n-2])
 }
 
 // tracedFunction is the function that funclatency names above its table.
@@ -254,7 +268,7 @@ func readHistogram(p *attach.Part) attach.Reading {
 	scriptMeaning(&r, p.Script, all)
 	if slices.ContainsFunc(all, func(h *histogram) bool { return h.cut }) && r.State == attach.Healthy {
 		r.State, r.Signs, r.Facts = attach.CannotTell, nil, nil
-		r.Means = "It is cut off within its rows: what is shown is fast, and the longer ones are not in it."
+		r.Means = "It is cut off within its rows: what is shown is fast, and longer ones may be missing."
 	}
 	if all[0].unit == "usecs" || all[0].unit == "nsecs" {
 		r.Not = strings.TrimSpace(r.Not + " Borders of buckets are powers of two: 1.02 ms is 1024 us.")

@@ -39,6 +39,8 @@ var (
 	// "     usecs               : count     distribution"
 	// "  >=(ms) .. <(ms)   : I/O      |Distribution      |" in perf-tools
 	arrowHead = pattern.New(`^(.*?\S)\s*:\s*(?:count\s+distribution|I/O\s+\|?Distribution\s*\|?)$`)
+	// "|****    |", to which a terminal may add what was typed: a bar that is whole
+	closedBar = pattern.New(`\|[*@# ]*\|\S{0,4}$`)
 	// "        64 -> 127        :", "[64, 12": a row that the end of the text cut
 	cutRow = pattern.New(`^(?:\d+\s*->\s*\d*\s*:?|\[\d+[KMGTP]?,(?: ?\d*[KMGTP]?\)?)?)$`)
 	// "@usecs:", "@[java]:", "@us[java, 12]:"

@@ -36,9 +36,7 @@ func (k *kiReport) readSched(r *attach.Reading) {
 	case k.queue/all >= 0.10:
 		proof := fmt.Sprintf("it was ready and had no CPU for %s, %s of the time", lasts(k.queue), pct(k.queue/all))
 		r.Means = upper(proof) + "."
-		r.Not = "A cgroup's quota that is used up counts as run queue time as well."
-		r.Signs = append(r.Signs, attach.Sign{Cause: "cpu-contention", Grade: attach.Candidate, Share: k.queue / all, Proof: []string{proof}},
-			attach.Sign{Cause: "cpu-throttled", Grade: attach.Candidate, Share: k.queue / all, Proof: []string{proof}})
+		queuedSigns(r, k.name, k.queue/all, proof)
 	case k.run/all >= 0.80:
 		r.Means = "It computes nearly all the time and hardly waits for a CPU: what it computes is the question."
 	case k.queue/all < 0.05:
@@ -62,9 +60,18 @@ func (k *kiReport) starved(r *attach.Reading) {
 	}
 	proof := fmt.Sprintf("%s (PID %d) was ready and had no CPU for %s, and ran %s", worst.command, worst.pid, lasts(worst.queued), lasts(worst.run))
 	r.Means = "Task " + proof + "."
+	queuedSigns(r, worst.command, share, proof)
+}
+
+// queuedSigns offers what keeps a task off a CPU. A thread of the kernel has no quota.
+func queuedSigns(r *attach.Reading, name string, share float64, proof string) {
+	r.Signs = append(r.Signs, attach.Sign{Cause: "cpu-contention", Grade: attach.Candidate, Share: share, Proof: []string{proof}})
+	if strings.HasPrefix(name, "[") || kernelThread(name) {
+		r.Not = "It is a thread of the kernel, which no quota stops; who had the CPU meanwhile is not in it."
+		return
+	}
 	r.Not = "A cgroup's quota that is used up counts as run queue time as well."
-	r.Signs = append(r.Signs, attach.Sign{Cause: "cpu-contention", Grade: attach.Candidate, Share: share, Proof: []string{proof}},
-		attach.Sign{Cause: "cpu-throttled", Grade: attach.Candidate, Share: share, Proof: []string{proof}})
+	r.Signs = append(r.Signs, attach.Sign{Cause: "cpu-throttled", Grade: attach.Candidate, Share: share, Proof: []string{proof}})
 }
 
 // readTasks reads tables of tasks. A thread of the kernel has no quota: where one waits for a CPU,

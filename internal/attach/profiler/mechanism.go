@@ -292,6 +292,7 @@ func (t *tally) conclude(r *attach.Reading) {
 		shown += part
 	}
 	switch {
+	case r.State == attach.CannotTell && r.Means != "": // compaction by nobody who is known
 	case shown < 0.2*t.whole && t.p.through.share > 2*shown/t.whole:
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("%s of the samples are in what %s calls, and %s in the functions that are listed themselves: which ones it calls was cut off, or they have no symbols.", pct(t.p.through.share), t.p.through.name, pct(shown/t.whole))

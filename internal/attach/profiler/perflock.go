@@ -53,6 +53,7 @@ type lockRowSum struct {
 	sum, longest float64 // s
 	lone         float64 // s, waits that are nearly all of a row's sum: a mean of these rows is of none
 	doubted      bool
+	background   bool // of a thread of the kernel, or one wait of a thread: the kind of lock is not said
 }
 
 // spunTooLong is a single wait for a spinlock, in s, that is hardly one: a CPU would have spun all
@@ -69,6 +70,9 @@ func lockRowOf(text string) (row lockRowSum, ok bool) {
 		row.sum, row.longest = row.sum*unitSeconds(m[3]), row.longest*unitSeconds(m[5])
 		spins := m[8] == "spinlock" || strings.HasPrefix(m[8], "rwlock") || strings.HasSuffix(m[9], "(spinlock)") || strings.HasSuffix(m[9], "(rwlock)")
 		row.doubted = spins && row.longest >= spunTooLong
+		if _, thread := whole(m[8]); thread {
+			row.background = kernelsOwn(m[9]) || row.n == 1
+		}
 	} else if m := lockRow.FindStringSubmatch(text); m != nil {
 		row.name = m[1]
 		row.n, _ = number(m[3])
@@ -82,6 +86,12 @@ func lockRowOf(text string) (row lockRowSum, ok bool) {
 		row.lone = row.longest
 	}
 	return row, true
+}
+
+// kernelsOwn reports whether a thread is the kernel's own by its name. Besides those that are
+// known, a slash in a name without a blank is the kernel's way to number its threads.
+func kernelsOwn(comm string) bool {
+	return kernelThread(comm) || strings.Contains(comm, "/") && !strings.Contains(comm, " ")
 }
 
 // contendedBy names a row by its last columns: a kind of lock and who asks for it, with -t a
@@ -121,7 +131,7 @@ func readPerfLock(p *attach.Part) attach.Reading {
 		if one := rows[row.name]; one != nil {
 			one.n, one.sum = one.n+row.n, one.sum+row.sum
 			one.longest, one.lone = max(one.longest, row.longest), max(one.lone, row.lone)
-			one.doubted = one.doubted || row.doubted
+			one.doubted, one.background = one.doubted || row.doubted, one.background && row.background
 		} else {
 			rows[row.name] = &row
 		}
@@ -132,7 +142,7 @@ func readPerfLock(p *attach.Part) attach.Reading {
 		r.Means = "No row stands below its head: either nobody waited for a lock, or the rows were cut off."
 		return r
 	}
-	total, worst := 0.0, 0.0
+	total, worst, background := 0.0, 0.0, 0.0
 	var doubted []string
 	for _, name := range attach.Largest(by) {
 		row := rows[name]
@@ -144,6 +154,9 @@ func readPerfLock(p *attach.Part) attach.Reading {
 			continue
 		}
 		total += row.sum
+		if row.background {
+			background += row.sum
+		}
 		worst = max(worst, row.longest)
 	}
 	r.Not = "It is a sum over all threads and CPUs, and no elapsed time. Locks of the program itself are not in it."
@@ -152,11 +165,14 @@ func readPerfLock(p *attach.Part) attach.Reading {
 		return r
 	}
 	r.Figures = append(r.Figures, fmt.Sprintf("all: %s, longest %s", lasts(total), lasts(worst)))
-	r.Means = fmt.Sprintf("Threads waited %s for locks of the kernel; over how long, and whose requests, is not in it.", lasts(total))
+	r.Means = fmt.Sprintf("Threads waited %s for locks of the kernel in these rows; whose requests, is not in it.", lasts(total))
 	switch {
 	case worst < 0.001 && total < 0.1:
 		r.State = attach.Healthy
 		r.Means = fmt.Sprintf("Threads waited %s for locks of the kernel, %s at most: that is nobody's stall.", lasts(total), lasts(worst))
+	case total >= 0.1 && total-background < 0.1:
+		r.Means = fmt.Sprintf("All but %s of it are threads of the kernel, or single waits of one thread: which lock is not in it, and a thread that waits for work at a semaphore looks the same.", lasts(total-background))
+		r.Next = append(r.Next, ask("perf lock contention -ab -- sleep 10", 0, "which functions wait, and for what kind of lock"))
 	case total >= 0.1:
 		r.Signs = append(r.Signs, attach.Sign{Cause: "kernel-lock", Grade: attach.Candidate, Proof: r.Figures[:1]})
 		r.Next = append(r.Next, record(0, "whose requests waited for it"))

@@ -21,6 +21,8 @@ var (
 	// "  target:(5)  |  828.076 ms |  3556 | avg:   0.888 ms | max: 492.233 ms | max at: 12374.3 s"
 	latencyRow = pattern.New(`^(\S.*?):\(?(\d+)\)?\s*\|\s*(\d+[.,]\d+) ms\s*\|\s*(\d+)\s*\|\s*avg:\s*(\d+[.,]\d+) ms\s*\|\s*max:\s*(\d+[.,]\d+) ms\s*\|?.*$`)
 	latencyEnd = pattern.New(`^TOTAL:\s*\|\s*(\d+[.,]\d+) ms\s*\|\s*(\d+)\s*\|`)
+	// "  TOTAL:  | 4104.1 ms | 8106 |      | 12.4 ms |  978.6 ms |": with a column of sums
+	latencySum = pattern.New(`^TOTAL:\s*\|\s*(\d+[.,]\d+) ms\s*\|\s*(\d+)\s*\|\s*\|\s*(\d+[.,]\d+) ms\s*\|\s*(\d+[.,]\d+) ms\s*\|?$`)
 	// "kblockd/0     42     37805097     900121     5077684": the first version, in ns
 	latencyOld = pattern.New(`^(\S+)\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)$`)
 	// " 12372.765083 [0000]  migration/0[18]   0.000  0.004  0.013", in some with a state
@@ -140,22 +142,39 @@ func readSchedLatency(p *attach.Part) attach.Reading {
 	}
 	longest := slices.MaxFunc(tasks, func(a, b taskDelay) int { return cmp.Compare(a.longest, b.longest) })
 	all := "all"
-	if !ended {
+	rows := schedTotal{run: run, switches: switches, waited: waited}
+	whole, more := totalOf(p, &rows)
+	switch {
+	case more:
+		r.Figures = append(r.Figures, whole.says(len(tasks)))
+		fallthrough
+	case !ended:
 		all = "these"
+	}
+	if !ended {
 		r.Flaws = append(r.Flaws, "its line TOTAL is not in it, so rows may have been cut off: sums are of those that are here")
 	}
 	r.Figures = append(r.Figures, fmt.Sprintf("longest of %s: %s ms, %s; mean of %s %.3g ms", all, trim(longest.longest), longest.name, all, waited/switches))
-	r.Facts = append(r.Facts, attach.Fact{Name: SchedDelay, Value: waited / switches * 1e6})
+	if more {
+		r.Title = fmt.Sprintf("perf sched latency, %s listed of more", attach.Plural(len(tasks), "task"))
+	}
 	r.Not = "A longest delay is one of many. A throttled cgroup counts as delay too."
-	delayMeaning(&r, waited, run, switches, longest.longest)
-	ownQueue(&r, &byWait[0], waited, run)
+	if whole.waited < 0 { // how long all waited is not in it
+		whole = rows
+	}
+	r.Facts = append(r.Facts, attach.Fact{Name: SchedDelay, Value: whole.waited / whole.switches * 1e6})
+	delayMeaning(&r, whole.waited, whole.run, whole.switches, max(longest.longest, whole.longest))
+	ownQueue(&r, &byWait[0], whole.waited, whole.run)
+	if more && whole == rows {
+		r.Means = "Of the tasks listed: " + strings.ToLower(r.Means[:1]) + r.Means[1:]
+	}
 	return r
 }
 
 // ownQueue says where threads of one program have nearly all of the waiting and of the CPUs: then
 // they wait for each other and not for a neighbour.
 func ownQueue(r *attach.Reading, t *taskDelay, waited, run float64) {
-	if t.threads < 2 || !t.merged || len(r.Signs) == 0 || waited <= 0 || run <= 0 {
+	if t.threads < 2 || !t.merged || len(r.Signs) == 0 || r.State == attach.Healthy || waited <= 0 || run <= 0 {
 		return
 	}
 	ofWaits, ofRun := t.avg*t.switches/waited, t.run/run

@@ -77,8 +77,24 @@ func (t *tally) reclaimers(r *attach.Reading, least float64) {
 	if share < least {
 		return
 	}
+	if packs := t.share(t.names[account.WorkReclaim][compaction]); packs >= 0.9*share {
+		t.compacting(r, packs)
+		return
+	}
 	proof := fmt.Sprintf("%s of the busy CPU time is memory reclaim; whether threads of the service do it or kswapd, functions alone do not say", pct(share))
 	r.Signs = append(r.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Candidate, Share: share, Proof: []string{proof}})
 	r.Next = append(r.Next, ask("grep -E 'allocstall|pgscan_(direct|kswapd)' /proc/vmstat; sleep 10; grep -E 'allocstall|pgscan_(direct|kswapd)' /proc/vmstat", 0,
 		"whether threads free memory themselves, or kswapd alone"))
+}
+
+// compaction is the name of the work that moves pages to make large free blocks.
+const compaction = "compaction"
+
+// compacting says what compaction costs of which no thread is known: khugepaged and kcompactd do it
+// for nobody, so functions alone are no sign of a thread that waits for memory.
+func (t *tally) compacting(r *attach.Reading, share float64) {
+	r.State = attach.CannotTell
+	r.Means = fmt.Sprintf("%s of the busy CPU time is compaction of memory; whether threads of the service do it, khugepaged or kcompactd, functions alone do not say.", pct(share))
+	r.Next = append(r.Next, ask("grep -E 'compact_(stall|daemon_wake)|thp_collapse' /proc/vmstat; sleep 10; grep -E 'compact_(stall|daemon_wake)|thp_collapse' /proc/vmstat", 0,
+		"compact_stall that rises says that threads wait in it; else it is the kernel's own"))
 }
