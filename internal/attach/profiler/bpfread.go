@@ -63,7 +63,12 @@ func (l *latencies) says(what string) string {
 	if n == 0 {
 		return "no " + what
 	}
-	return fmt.Sprintf("%s: median %s, longest %s, %s in all", attach.Plural(n, what), lasts(attach.Median(l.all)), lasts(l.max()), lasts(l.sum))
+	return l.saysEach(what) + ", " + lasts(l.sum) + " in all"
+}
+
+// saysEach leaves out the sum: of what overlaps it is no time.
+func (l *latencies) saysEach(what string) string {
+	return fmt.Sprintf("%s: median %s, longest %s", attach.Plural(len(l.all), what), lasts(attach.Median(l.all)), lasts(l.max()))
 }
 
 // over counts the values that are at least this long.
@@ -144,7 +149,7 @@ func readBlockIO(t *bpfTable) attach.Reading {
 	for _, v := range l.all {
 		h.add(bucket{v * 1e6, v*1e6 + 1, 1})
 	}
-	r.Figures = append(r.Figures, l.says("I/O"), fmt.Sprintf("%d of %d took 10 ms or longer", l.over(0.010), len(l.all)),
+	r.Figures = append(r.Figures, l.saysEach("I/O"), fmt.Sprintf("%d of %d took 10 ms or longer", l.over(0.010), len(l.all)),
 		fmt.Sprintf("the longest is %s's on %s", l.longest.owner(), l.longest.at("DISK")))
 	share := float64(l.over(0.010)) / float64(len(l.all))
 	r.Not = "It is the disk's time for everybody: whether a request waited for it is not in it, and write-back waits for nobody."

@@ -203,7 +203,7 @@ func readCache(t *bpfTable) attach.Reading {
 	}
 	spread := t.hitsByRow()
 	what := "the page cache"
-	r.Means = "Misses of the page cache are reads from a disk; how long anybody waited for them is not in it."
+	r.Means = "Misses of the page cache are reads from a disk, or pages written for the first time; how long anybody waited for them is not in it."
 	if t.has("REFERENCE") {
 		what = "the last-level cache"
 		r.Means = "Misses of the processor's cache make own computing slower; they are no stall."

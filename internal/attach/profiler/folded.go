@@ -71,7 +71,34 @@ func foldedBlocks(p *attach.Part) (out []stackBlock, marked bool) {
 	return out, marked
 }
 
+// foldedPair is a stack with two counts, of one profile each, as difffolded prints it.
+var foldedPair = pattern.New(`^[^;\s][^;]*(?:;[^;]+)+ (\d{1,18}) (\d{1,18})$`)
+
+// differential reads stacks with two counts. It reports whether all are of that form.
+func differential(p *attach.Part) (r attach.Reading, ok bool) {
+	first, second, n := 0.0, 0.0, 0
+	for _, text := range texts(p) {
+		m := foldedPair.FindStringSubmatch(text)
+		if m == nil && foldedLine.MatchString(text) {
+			return r, false
+		}
+		if m == nil {
+			continue
+		}
+		a, _ := number(m[1])
+		b, _ := number(m[2])
+		first, second, n = first+a, second+b, n+1
+	}
+	return attach.Reading{Title: fmt.Sprintf("folded stacks with two counts each, %s", attach.Plural(n, "stack")), State: attach.CannotTell,
+		Figures: []string{fmt.Sprintf("the first counts add up to %s, the second ones to %s, in the lines shown", count(first), count(second))},
+		Means:   "It compares two profiles: which stacks grew is in it, and how long anything took is not.",
+		Not:     "Counts of recordings of different length or load differ by that alone."}, n >= 2
+}
+
 func readFolded(p *attach.Part) attach.Reading {
+	if r, ok := differential(p); ok {
+		return r
+	}
 	blocks, _ := foldedBlocks(p)
 	total, off, inKernel, switched := 0.0, 0.0, 0.0, 0.0
 	for _, b := range blocks {

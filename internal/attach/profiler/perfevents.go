@@ -48,6 +48,7 @@ func otherEvent(p *profile, title, event string, n float64) attach.Reading {
 
 // scriptEvents is the reading of samples that are no CPU time.
 func scriptEvents(e *scriptedEvent, title, event string) attach.Reading {
+	e.p.counts = strings.HasPrefix(event, "block:")
 	r := otherEvent(&e.p, title, event, e.counted)
 	t := e.p.sum()
 	if s := t.top(t.comms, 4, 0); s != "" {

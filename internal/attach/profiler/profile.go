@@ -34,6 +34,7 @@ type profile struct {
 	whole   float64 // what weights are parts of; 0: their sum
 	number  int     // of samples taken; 0: not said
 	stacks  bool
+	counts  bool // samples are events and no CPU time: a thread that an interrupt hit is not idle
 	pid     int
 	below   map[string]float64 // of a tree that was cut: shares by function, with what it calls
 	self    map[string]float64 // shares by function alone, of rows that the tree took the place of
@@ -92,7 +93,7 @@ func (p *profile) sum() *tally {
 }
 
 func (t *tally) add(s *sample) {
-	if idles(s) {
+	if !t.p.counts && idles(s) {
 		t.idle += s.weight
 		return
 	}
