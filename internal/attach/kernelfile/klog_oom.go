@@ -159,7 +159,7 @@ func (r *report) readOOM(out *attach.Reading) {
 		figures = append(figures, figure)
 	}
 	figures = append(figures, r.oom.figures()...)
-	killed := "and a process in it was killed: an end and a restart, and by itself no cause of latency."
+	killed := "and a process in it was killed: an end, and perhaps a restart, and by itself no cause of latency."
 	if len(r.killed) == 0 {
 		killed = "and the kernel kills a process in it; which one is not in the paste."
 	}
@@ -177,9 +177,9 @@ func (r *report) readOOM(out *attach.Reading) {
 		say(out, attach.CannotTell, fmt.Sprintf("The host ran out of memory, and what was killed held next to none of it (%s at most): the memory is with processes that may not be killed, in tmpfs, or in the kernel itself.", mem(r.freed)), figures...)
 		out.Next = append(out.Next, attach.Next{Command: "grep -E 'AnonPages|Shmem:|SUnreclaim|KernelStack|PageTables|Percpu|HugePages_Total' /proc/meminfo; df -t tmpfs", Why: "where the memory is"})
 	case host > 0:
-		say(out, attach.CannotTell, "The host ran out of memory, and a process was killed: an end and a restart; what other processes waited for before that, it does not say.", figures...)
+		say(out, attach.CannotTell, "The host ran out of memory, and a process was killed: an end, and a restart where something starts it again; what other processes waited for before that, it does not say.", figures...)
 	case len(r.killed) > 0:
-		say(out, attach.CannotTell, "The kernel killed a process for lack of memory: an end and a restart; whether of the host or of a cgroup is not in the paste.", figures...)
+		say(out, attach.CannotTell, "The kernel killed a process for lack of memory: an end, and a restart where something starts it again; whether of the host or of a cgroup is not in the paste.", figures...)
 	default:
 		say(out, attach.CannotTell, "The kernel had to kill a process for lack of memory; which one is not in the paste.", figures...)
 	}

@@ -58,8 +58,8 @@ var smaps = &attach.Kind{
 var procMaps = &attach.Kind{
 	Name: "/proc/PID/maps", Hints: []string{"-"}, Yields: []string{"smaps"},
 	Claim: func(lines []paste.Line) int {
-		if dash := strings.IndexByte(lines[0].Text, '-'); dash < 4 || dash > 32 || !mapLine.MatchString(strings.TrimSpace(lines[0].Text)) {
-			return 0
+		if dash := strings.IndexByte(lines[0].Text, '-'); dash < 4 || dash > 32 || !mapLine.MatchString(strings.TrimSpace(lines[0].Text)) || strings.HasSuffix(lines[0].Text, "[rollup]") {
+			return 0 // the head of smaps_rollup stands for all mappings, and is none
 		}
 		return run(lines, mapLine.MatchString)
 	},

@@ -191,7 +191,14 @@ func (run *pidstatRun) disk(v *verdict) {
 	if len(waits) == 0 {
 		if top[0].read+top[0].write >= 10<<10 {
 			v.unsure = true
-			v.means("%s reads and writes a lot: how long it waits for that is not in it", top[0])
+			does := "reads and writes"
+			switch r, w := top[0].read, top[0].write; {
+			case r < 0.05*w:
+				does = "writes"
+			case w < 0.05*r:
+				does = "reads"
+			}
+			v.means("%s %s a lot: how long it waits for that is not in it", top[0], does)
 			v.next("iostat -x 1 10", "r_await and w_await: how long requests take")
 		}
 		if run.columns["iodelay"] {

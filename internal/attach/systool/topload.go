@@ -84,7 +84,11 @@ func (s *screen) loaded(v *verdict, c cpuUse, known bool) {
 		v.next("nproc", "the load average is to be held against the number of CPUs")
 	case known && c.id >= 80 && most >= 8:
 		v.unsure = true
-		v.means("a load average of %s with CPUs %s %% idle: it counts threads in D as well, and bursts", plain(most), plain(c.id))
+		over := ""
+		if s.load[1] > s.load[0] {
+			over = fmt.Sprintf(" (%s over 5 minutes)", plain(s.load[1]))
+		}
+		v.means("a load average of %s%s with CPUs %s %% idle: it counts threads in D as well, and bursts", plain(s.load[0]), over, plain(c.id))
 		v.next("ps -eLo state,wchan:32,comm | grep ^[RD]", "which threads it counts: R want a CPU, D wait in the kernel")
 		v.next("nproc", "the load average is to be held against the number of CPUs")
 	case known && c.id <= idleNone:
