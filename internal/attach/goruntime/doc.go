@@ -29,6 +29,7 @@
 //	dump_locks.go   of it: who waits for locks
 //	crash.go        of a process that ended by itself
 //	race.go         reports of the race detector
+//	pools.go        who waits for minutes for a turn of one object
 //	stuck.go        who waits where nobody should for long: a fork, a sleep, GC
 //	crowds.go       what many goroutines at one place mean
 //	profile.go      what profiles say, as files (ReadProfile) and as text

@@ -3,6 +3,7 @@ package goruntime
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
@@ -26,8 +27,9 @@ func (p *picture) readLocks(r *attach.Reading) {
 		}
 		for _, h := range q.holders {
 			r.Facts = append(r.Facts, attach.Fact{Name: FactLockHolder, Value: float64(h.id), Of: q.holding})
-			if i < 2 && len(holders) < 3 {
-				holders = append(holders, fmt.Sprintf("likely holder (%s): %s", q.by, does(h, classify(h))))
+			line := fmt.Sprintf("likely holder (%s): %s", q.by, does(h, classify(h)))
+			if i < 2 && len(holders) < 3 && !slices.Contains(holders, line) {
+				holders = append(holders, line)
 			}
 		}
 	}
@@ -68,11 +70,23 @@ func (p *picture) places() map[string]string {
 	return all
 }
 
-func (p *picture) judgeLocks(r *attach.Reading, q *queue, proof []string) {
-	waiters := q.n
-	if q.addr == 0 {
-		waiters = p.locked
+// atOne counts who may wait for the same lock: those of its address; where none is printed, those
+// in methods of its type.
+func (p *picture) atOne(q *queue) (n int) {
+	for _, other := range p.queues {
+		same := other == q
+		for _, kind := range other.kinds {
+			same = same || q.addr == 0 && other.addr == 0 && kind != "" && hasValue(q.kinds, kind)
+		}
+		if same {
+			n += other.n
+		}
 	}
+	return n
+}
+
+func (p *picture) judgeLocks(r *attach.Reading, q *queue, proof []string) {
+	waiters := p.atOne(q)
 	circle := q.circular()
 	switch {
 	case waiters >= manyWaiters || q.minutes > 0 || circle:

@@ -322,7 +322,12 @@ func (p *picture) readPools(r *attach.Reading) {
 		n := p.pools[what]
 		line := fmt.Sprintf("%d wait for %s", n, what)
 		r.Figures = append([]string{line}, r.Figures...)
-		if i > 0 || n < manyWaiters || len(r.Signs) > 0 {
+		site, stuck := p.permit(what)
+		if stuck {
+			line += site
+			r.Figures[0] = line
+		}
+		if i > 0 || n < manyWaiters && !stuck || len(r.Signs) > 0 {
 			continue
 		}
 		r.State = attach.Ill

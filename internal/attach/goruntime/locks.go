@@ -92,7 +92,7 @@ func findHolders(qs []*queue, stacks []*stack) {
 				if of[s] != nil || idle(s) || s.count > 3 || fn == "" {
 					continue
 				}
-				q.holders, q.by, q.holding = append(q.holders, s), "it is inside a method of the same type", fn
+				q.holders, q.by, q.holding = append(q.holders, s), "it is inside "+fn+", a method of the same type", fn
 			}
 		}
 		if len(q.holders) > 3 {
@@ -127,8 +127,14 @@ func given(q *queue, s *stack) string {
 	return ""
 }
 
+// sameType returns the method of the lock's type that a stack is inside. A closure may run long
+// after its method has ended, and a goroutine's first function that waits at a channel is a loop.
 func sameType(q *queue, s *stack) string {
-	for _, f := range s.frames {
+	for i, f := range s.frames {
+		loop := i == len(s.frames)-1 && f.fn == s.own().fn && stateKind(s) == waitChan
+		if loop || strings.Contains(f.fn, ".func") {
+			continue
+		}
 		if t := receiver(f.fn); t != "" && !library(f.fn) && hasValue(q.kinds, t) {
 			if len(f.args) > 0 && !f.vague && f.args[0] > 1<<16 && len(q.owners) > 0 && !q.owners[f.args[0]] {
 				continue // of another object
@@ -192,7 +198,7 @@ func sitesText(sites map[string]int, places map[string]string) string {
 		}
 		name := k
 		if name == "" {
-			name = "a place that is cut off"
+			name = "a place that its stack does not show"
 		}
 		name += at(places[k])
 		if len(keys) > 1 {

@@ -237,7 +237,8 @@ var pools = []named{
 	{"go.mongodb.org/mongo-driver/x/mongo/driver/topology.(*pool).checkOut", "a free MongoDB connection"},
 }
 
-// poolOf looks at the first frames that are not the runtime's: below them the turn has come.
+// poolOf looks at the first frames that are not the runtime's: below them the turn has come. A
+// closure that such a call started runs: errgroup's Go.func1 has its place.
 func poolOf(s *stack) string {
 	n := 0
 	for _, f := range s.frames {
@@ -248,7 +249,7 @@ func poolOf(s *stack) string {
 			break
 		}
 		for _, p := range pools {
-			if rest, ok := strings.CutPrefix(f.fn, p.fn); ok && (rest == "" || !strings.HasSuffix(p.fn, ".conn") || !isLetter(rest[0])) && (n == 1 || !strings.HasPrefix(p.fn, "database/sql")) {
+			if rest, ok := strings.CutPrefix(f.fn, p.fn); ok && !strings.HasPrefix(rest, ".func") && (rest == "" || !strings.HasSuffix(p.fn, ".conn") || !isLetter(rest[0])) && (n == 1 || !strings.HasPrefix(p.fn, "database/sql")) {
 				return p.words
 			}
 		}

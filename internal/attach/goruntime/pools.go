@@ -1,0 +1,52 @@
+package goruntime
+
+import (
+	"fmt"
+	"strings"
+)
+
+// permit says where those that wait for a turn do so. It reports whether they are stuck: some wait
+// for one object, each of them for minutes.
+func (p *picture) permit(what string) (site string, stuck bool) {
+	places := map[string]int{}
+	var object uint64
+	least, most, n := 0, 0, 0
+	for i, s := range p.stacks {
+		if p.waits[i].pool != what {
+			continue
+		}
+		f, by := s.turn()
+		if len(f.args) == 0 || f.vague || n > 0 && f.args[0] != object {
+			return "", false
+		}
+		if n == 0 || s.minutes < least {
+			least = s.minutes
+		}
+		object, most = f.args[0], max(most, s.minutes)
+		n += s.count
+		places[by.fn] += s.count
+	}
+	if n < fewWaiters || least == 0 || object <= 1<<16 {
+		return "", false
+	}
+	site = fmt.Sprintf(" (0x%x), %s, each for minutes as the dump counts them, the longest for %s", object, sitesText(places, nil), count(most, "minute", "minutes"))
+	if most == 1 {
+		site = fmt.Sprintf(" (0x%x), %s, each for a minute", object, sitesText(places, nil))
+	}
+	return site, true
+}
+
+// turn is the call that waits for a turn, and who called it.
+func (s *stack) turn() (call, by frame) {
+	for i, f := range s.frames {
+		for _, p := range pools {
+			if strings.HasPrefix(f.fn, p.fn) {
+				if i+1 < len(s.frames) {
+					by = s.frames[i+1]
+				}
+				return f, by
+			}
+		}
+	}
+	return frame{}, frame{}
+}
