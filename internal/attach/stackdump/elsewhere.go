@@ -48,6 +48,9 @@ func (d *dump) elsewhere(r *attach.Reading, t tally) {
 	already := slices.ContainsFunc(r.Signs, func(s attach.Sign) bool { return s.Cause == "disk-wait" })
 	if t.disk > 1 && float64(t.disk) >= 0.3*float64(t.busy()) && !already {
 		line := fmt.Sprintf("%s of %d are in a call on a file (%s)", threads(t.disk), t.total, t.most(disk))
+		if n := d.afterFiles(); n > 0 {
+			line = fmt.Sprintf("%s of %d are in a call on a file, or wait for one that is (%d)", threads(t.disk), t.total, n)
+		}
 		r.Figures = append(r.Figures, line)
 		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate, Proof: []string{line}, Share: share(t.disk, t.total)})
 		r.Means = cmp.Or(r.Means, "Several threads are in calls of the disk at this instant; one dump does not say for how long.")
@@ -287,7 +290,7 @@ func (d *dump) census(t tally) string {
 	for _, w := range []struct {
 		n    int
 		text string
-	}{{t.lock, "in lock waits"}, {t.disk, "in files' calls"}, {t.remote, "waiting for another server"}, {t.table, "waiting for tables' locks"},
+	}{{t.lock, "in lock waits"}, {t.disk - d.afterFiles(), "in files' calls"}, {d.afterFiles(), "waiting for another thread's call on a file"}, {t.remote, "waiting for another server"}, {t.table, "waiting for tables' locks"},
 		{t.pooled, "waiting for a pool"}, {t.room, "waiting for room in a queue"}, {t.running, "running or in calls"},
 		{d.children(), "waiting for another process"}, {t.idle - d.children() - d.frameless(), "idle (waiting for work, asleep)"}, {d.frameless(), "without frames"}, {t.signal, "waiting for a signal"}} {
 		if w.n > 0 {
@@ -295,6 +298,16 @@ func (d *dump) census(t tally) string {
 		}
 	}
 	return fmt.Sprintf("of %s: %s", threads(t.total), strings.Join(words, ", "))
+}
+
+// afterFiles is how many threads wait for another one that is in a call on a file.
+func (d *dump) afterFiles() (n int) {
+	for _, t := range d.threads {
+		if t.doing == disk && t.after {
+			n += t.n
+		}
+	}
+	return n
 }
 
 // frameless is how many threads have no frames: a JVM lists its own so, at work or not.

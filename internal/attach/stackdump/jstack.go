@@ -301,7 +301,7 @@ func placeJVM(t *thread) {
 		if r.doing == pooled && (blocked || locker || restless(t.frames[0])) {
 			continue // it opens a connection, or waits for a lock on the way to one
 		}
-		if r.doing == disk && t.pipe { // what another process writes is no file
+		if r.doing == disk && (t.pipe || has(8, "java.lang.System$In.*")) { // a pipe or a terminal
 			t.doing = idle
 			return
 		}

@@ -2,6 +2,7 @@ package stackdump
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
@@ -119,6 +120,32 @@ func (d *dump) offCPU(r *attach.Reading) {
 	r.Means = "No threads queue behind one lock. What waits in the program's own code, and for how long, one dump does not say."
 	r.Next = append(r.Next, attach.Next{Command: fmt.Sprintf("py-spy dump --native --pid %s", d.pidWord()),
 		Why: "the calls in C below these lines: a read, a lock, a library that computes"})
+}
+
+// exits reports whether a thread is in the exit of the interpreter, which joins the pools' threads.
+func (t *thread) exits() bool {
+	return slices.ContainsFunc(t.frames, (pyPlace{file: "concurrent/futures/thread.py", fns: "_python_exit"}).has)
+}
+
+// exiting says that the interpreter exits and waits for a pool's thread to end: it joins each.
+func (d *dump) exiting(r *attach.Reading) {
+	var main *thread
+	var others []string
+	for _, t := range d.threads {
+		if t.exits() {
+			main = t
+		} else if t.doing != idle && len(t.frames) > 0 {
+			others = append(others, fmt.Sprintf("%s in %s, below %s", t.who(), t.frames[0].place(), t.frames[len(t.frames)-1].place()))
+		}
+	}
+	if main == nil || len(r.Signs) > 0 {
+		return
+	}
+	r.Figures = append([]string{fmt.Sprintf("the interpreter exits: %s waits for the threads of a pool to end", main.who())}, r.Figures...)
+	if len(others) > 0 {
+		r.Figures = append(r.Figures, "not idle: "+strings.Join(others[:min(3, len(others))], "; "))
+	}
+	r.State, r.Means = attach.CannotTell, "The process does not end before the work of the pool's threads does: what they wait for decides."
 }
 
 // asyncio reports whether a thread waits in asyncio's event loop.

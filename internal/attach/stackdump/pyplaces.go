@@ -40,6 +40,7 @@ var pyPlaces = []pyPlace{
 	{"pymysql/connections.py", "", remote, false},
 	{"redis/connection.py", "", remote, false},
 	{"psycopg2/", "", remote, false},
+	{"httpcore/_backends/sync.py", "read connect_tcp start_tls", remote, false},
 }
 
 // has reports whether a frame is of this place. A file of the standard library stands in Python's
@@ -69,7 +70,7 @@ func (p pyPlace) has(f frame) bool {
 func (f frame) shortOf(path string) bool {
 	at := strings.LastIndexByte(path, '/')
 	return at > 0 && at+1 < len(path) && f.file == path[at+1:] && f.file != "__init__.py" && !strings.Contains(f.file, "connection") &&
-		f.file != "client.py" && f.file != "impl.py"
+		f.file != "client.py" && f.file != "sync.py" && f.file != "impl.py"
 }
 
 // placeKnown takes what a thread does from a library's function in its stack, and reports whether

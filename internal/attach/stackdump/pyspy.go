@@ -173,6 +173,9 @@ func tail(path string) string {
 // CPU, whatever it waited for.
 func (t *thread) placePython() {
 	if t.placeKnown() {
+		if t.exits() && t.doing == idle {
+			t.doing = signal // it waits for other threads, not for work
+		}
 		return
 	}
 	t.site, t.call = t.where(), ""
@@ -301,6 +304,7 @@ func (d *dump) readPython() attach.Reading {
 		r.State, r.Means = attach.CannotTell, "A thread waits for a result of others: who works on it is not among the threads that are at work here."
 		r.Next = append(r.Next, attach.Next{Command: "py-spy dump --pid PID; sleep 10; py-spy dump --pid PID", Why: "whether it still waits in the same call, and what the pool's threads do"})
 	}
+	d.exiting(&r)
 	r.Not = "Python's frames do not show whether a line waits for a lock, a call in C or the GIL: py-spy's \"idle\" is only \"off the CPU\"."
 	return r
 }

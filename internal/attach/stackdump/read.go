@@ -238,6 +238,9 @@ func (t *thread) does() string {
 		}
 		return "it waits for another lock" + in(t.site)
 	case disk:
+		if t.after {
+			return "it waits for another thread's call on a file" + in(t.call)
+		}
 		return "it is in a call on a file" + in(t.call)
 	case remote:
 		return "it waits for another server" + in(t.call)

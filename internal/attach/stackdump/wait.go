@@ -45,6 +45,7 @@ type wait struct {
 	site  string // the function that waits, past the library's own
 	from  int    // index of the site's frame
 	call  string // the library's function that it sleeps in
+	after bool   // of disk: it waits for a thread that is in a call on a file
 	child bool   // that waits for another process to end or to stop
 }
 
@@ -257,7 +258,8 @@ func place(t *thread, rules []rule) {
 		if r.doing == lock && r.under != inCond {
 			t.addr, t.sym = lockAddress(t.frames, max(t.from, i+1))
 		}
-		if r.doing == remote || r.doing == tableLock || r.doing == pooled || r.doing == room {
+		t.after = r.doing == disk && p == inCond
+		if t.after || r.doing == remote || r.doing == tableLock || r.doing == pooled || r.doing == room {
 			t.call = short(t.frames[i].fn)
 		}
 		return
