@@ -301,7 +301,9 @@ func readSlowQueue(t *bpfTable) attach.Reading {
 	}
 	if l.max() >= 0.001 {
 		r.Signs = append(r.Signs, attach.Sign{Cause: "cpu-contention", Grade: attach.Candidate, Proof: []string{proof}})
-		if !t.behindThreads() {
+		if t.behindThreads() {
+			r.Not = "Only waits above the threshold are listed, so they are no share of all."
+		} else {
 			r.Signs = append(r.Signs, attach.Sign{Cause: "cpu-throttled", Grade: attach.Candidate, Proof: []string{"a quota that is used up delays threads in the same way"}})
 		}
 	}

@@ -165,13 +165,13 @@ func readPerfLock(p *attach.Part) attach.Reading {
 		return r
 	}
 	r.Figures = append(r.Figures, fmt.Sprintf("all: %s, longest %s", lasts(total), lasts(worst)))
-	r.Means = fmt.Sprintf("Threads waited %s for locks of the kernel in these rows; whose requests, is not in it.", lasts(total))
+	r.Means = fmt.Sprintf("Threads waited %s for locks of the kernel in these rows; over how long, and whose requests, is not in it.", lasts(total))
 	switch {
 	case worst < 0.001 && total < 0.1:
 		r.State = attach.Healthy
 		r.Means = fmt.Sprintf("Threads waited %s for locks of the kernel, %s at most: that is nobody's stall.", lasts(total), lasts(worst))
 	case total >= 0.1 && total-background < 0.1:
-		r.Means = fmt.Sprintf("All but %s of it are threads of the kernel, or single waits of one thread: which lock is not in it, and a thread that waits for work at a semaphore looks the same.", lasts(total-background))
+		r.Means = "Nearly all of it are waits of threads of the kernel, or single waits: which lock is not in it, and a thread that waits for work at a semaphore looks the same."
 		r.Next = append(r.Next, ask("perf lock contention -ab -- sleep 10", 0, "which functions wait, and for what kind of lock"))
 	case total >= 0.1:
 		r.Signs = append(r.Signs, attach.Sign{Cause: "kernel-lock", Grade: attach.Candidate, Proof: r.Figures[:1]})
