@@ -27,7 +27,7 @@ func (p *picture) readLocks(r *attach.Reading) {
 		}
 		for _, h := range q.holders {
 			r.Facts = append(r.Facts, attach.Fact{Name: FactLockHolder, Value: float64(h.id), Of: q.holding})
-			line := fmt.Sprintf("likely holder (%s): %s", q.by, does(h, classify(h)))
+			line := fmt.Sprintf("likely holder (%s): %s", q.reason(h), does(h, classify(h)))
 			if i < 2 && len(holders) < 3 && !slices.Contains(holders, line) {
 				holders = append(holders, line)
 			}

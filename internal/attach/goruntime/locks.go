@@ -23,7 +23,7 @@ type queue struct {
 	fd      bool
 	once    bool
 	holders []*stack // who likely holds it
-	by      string   // how that is known
+	by      string   // how that is known; "": by its type
 	holding string   // the function in which it took the lock
 	whose   *queue   // the lock that the holder waits for itself
 }
@@ -92,7 +92,7 @@ func findHolders(qs []*queue, stacks []*stack) {
 				if of[s] != nil || idle(s) || s.count > 3 || fn == "" {
 					continue
 				}
-				q.holders, q.by, q.holding = append(q.holders, s), "it is inside "+fn+", a method of the same type", fn
+				q.holders, q.holding = append(q.holders, s), cmp.Or(q.holding, fn)
 			}
 		}
 		if len(q.holders) > 3 {
@@ -125,6 +125,14 @@ func given(q *queue, s *stack) string {
 		}
 	}
 	return ""
+}
+
+// reason says how it is known that a stack likely holds the lock.
+func (q *queue) reason(s *stack) string {
+	if q.by != "" {
+		return q.by
+	}
+	return "it is inside " + sameType(q, s) + ", a method of the same type"
 }
 
 // sameType returns the method of the lock's type that a stack is inside. A closure may run long
