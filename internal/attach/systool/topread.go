@@ -294,7 +294,6 @@ func (v *verdict) kernelThread(name string, use float64, of string) {
 	proof := fmt.Sprintf("%s uses %s %% of %s", name, plain(use), of)
 	switch {
 	case strings.HasPrefix(name, "khugepaged"):
-		v.proves("direct-reclaim", proof)
 		v.means("%s: it looks for memory in one piece, for huge pages; whether the service's threads do so as well is not in it", proof)
 		v.next("grep . /sys/kernel/mm/transparent_hugepage/{enabled,defrag}; grep -E 'compact|thp_fault' /proc/vmstat; sleep 10; grep -E 'compact|thp_fault' /proc/vmstat", "compact_stall: whether threads move memory themselves to get huge pages")
 	case strings.HasPrefix(name, "kswapd"), strings.HasPrefix(name, "kcompactd"):
