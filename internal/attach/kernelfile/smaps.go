@@ -58,12 +58,15 @@ var smaps = &attach.Kind{
 var procMaps = &attach.Kind{
 	Name: "/proc/PID/maps", Hints: []string{"-"}, Yields: []string{"smaps"},
 	Claim: func(lines []paste.Line) int {
-		if dash := strings.IndexByte(lines[0].Text, '-'); dash < 4 || dash > 32 || !mapLine.MatchString(strings.TrimSpace(lines[0].Text)) || strings.HasSuffix(lines[0].Text, "[rollup]") {
-			return 0 // the head of smaps_rollup stands for all mappings, and is none
+		if dash := strings.IndexByte(lines[0].Text, '-'); dash < 4 || dash > 32 || !mapLine.MatchString(strings.TrimSpace(lines[0].Text)) {
+			return 0
 		}
 		return run(lines, mapLine.MatchString)
 	},
 	Read: func(p *attach.Part) attach.Reading {
+		if strings.HasSuffix(strings.TrimSpace(p.Lines[0].Text), "[rollup]") { // it stands for all mappings, and is none
+			return attach.Reading{Title: "smaps_rollup, its head alone", State: attach.CannotTell, Means: "What stands below its first line is cut off."}
+		}
 		var size float64
 		arena, anon := 0.0, 0
 		for _, l := range p.Lines {
