@@ -28,7 +28,7 @@ var scriptCutHead = pattern.New(`^([a-z]\w*:\w+): \S`)
 // otherHead reports whether a line is an event of whatever name, below events that are known: it
 // has a thread, a CPU and a time.
 func otherHead(text string) []string {
-	if strings.Index(text, "] ") < 0 || len(text) > 1<<12 {
+	if !strings.Contains(text, "] ") || len(text) > 1<<12 {
 		return nil
 	}
 	if m := scriptHead.FindStringSubmatch(text); m != nil && m[4] != "" && m[5] != "" {

@@ -31,7 +31,7 @@ type switches struct {
 	ran            map[string]float64 // s, by program
 	issued         map[string]blockIO // that have not come back, by device and sector
 	took           []float64          // s, of requests that came back
-	lines, names   int
+	lines          int
 	first, last    float64
 	seen           map[string]bool
 	issuers        map[int]string // what a thread's last event was, where it issued a request
