@@ -201,8 +201,8 @@ func gcFills(r *account.Result) bool {
 func gcPart(r *account.Result) float64 {
 	part := ratio(gcWork(&r.Capacity), used(&r.Capacity))
 	if r.Kernel != nil && r.Kernel.OnCPU != nil && r.Kernel.OnCPU.Samples >= account.LeastSamples {
-		on := r.Kernel.OnCPU
-		part = max(part, ratio(gcSamples(on).Low, on.NS-idleGC(on)))
+		w, used := gcSamples(r.Kernel.OnCPU)
+		part = max(part, ratio(w.Low, used))
 	}
 	return part
 }

@@ -74,31 +74,23 @@ func traced(r *account.Result) bool { return r != nil && r.Capacity.TotalNS > 0 
 // gcUses is the least that GC takes of one CPU to be worth a finding.
 const gcUses = 0.05
 
-// idleGC is the CPU time of workers of idle priority, which give way: ns of the samples.
-func idleGC(on *account.OnCPU) (ns int64) {
-	for _, part := range works(on, account.WorkGC) {
-		if part.Name == account.GCIdle {
-			ns += part.NS
-		}
-	}
-	return ns
-}
-
-// gcSamples is garbage collection by samples. Workers of idle priority give way, and do not count.
-func gcSamples(on *account.OnCPU) account.Work {
-	w := on.Of(account.WorkGC)
+// gcSamples is garbage collection by samples, and the CPU time of which it is a part. Workers of
+// idle priority give way, and do not count in either.
+func gcSamples(on *account.OnCPU) (w account.Work, used int64) {
+	w, used = on.Of(account.WorkGC), on.NS
 	for _, part := range works(on, account.WorkGC) {
 		if part.Name == account.GCIdle {
 			w.NS, w.Samples, w.Low = w.NS-part.NS, w.Samples-part.Samples, max(0, w.Low-part.High)
+			used -= part.NS
 		}
 	}
-	return w
+	return w, used
 }
 
 // lookGCSamples claims the samples in garbage collection.
 func lookGCSamples(p *Pass, low bool, least float64) {
 	on := p.samples()
-	w, used := gcSamples(on), on.NS-idleGC(on)
+	w, used := gcSamples(on)
 	if ratio(w.NS, used) < least || ratio(w.NS, wall(p.Ledger.Kernel)) < gcUses {
 		p.Bound(0, min(1, ratio(w.High, used)), finding.OfCPU)
 		p.Clear("GC took %s of the CPU time, without idle workers, at most %s (reported from %s up%s)", percent(ratio(w.NS, used)), percent(min(1, ratio(w.High, used))), percent(least), lowText(low))

@@ -1,7 +1,6 @@
 package unit
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/whystall/whystall/internal/sched"
@@ -26,7 +25,7 @@ func (k *siteKey) single() bool {
 func (f *finder) hands() {
 	f.handed = map[uint64]bool{}
 	for fd, waits := range f.reads.of {
-		slices.SortFunc(waits, func(a, b poll) int { return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.tid, b.tid)) })
+		slices.SortFunc(waits, byBegin)
 		threads := map[uint32]bool{}
 		var sum, together, until int64
 		for _, w := range waits {

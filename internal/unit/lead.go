@@ -19,6 +19,8 @@ type poll struct {
 	begin, end int64
 }
 
+func byBegin(a, b poll) int { return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.tid, b.tid)) }
+
 // polls are waits by descriptor.
 type polls struct {
 	of map[uint64][]poll
@@ -67,7 +69,7 @@ func (f *finder) leaders() {
 func takeTurns(waits []poll, span int64) map[uint32]bool {
 	waited := map[uint32]float64{} // ns by thread
 	var sum, squares, together float64
-	slices.SortFunc(waits, func(a, b poll) int { return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.tid, b.tid)) })
+	slices.SortFunc(waits, byBegin)
 	last := poll{}
 	for _, w := range waits {
 		waited[w.tid] += float64(w.end - w.begin)

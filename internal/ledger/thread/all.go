@@ -17,8 +17,7 @@ func (t *pass) addStates(grp *books.Group, u *unit.Unit) (running int64) {
 		class, leaf := t.stateLeaf(s)
 		if leaf == books.LeafOnCPU && s.Begin < u.Taken {
 			t.walk.take = func(q *Piece) { c.Add(classOfLeaf(q.Leaf), q.Leaf, 0, q.Hi-q.Lo) }
-			t.walk.unread(u.TID, cut(s, s.Begin, min(s.End, u.Taken)))
-			if s = cut(s, min(s.End, u.Taken), s.End); s.Begin == s.End {
+			if s = t.walk.unread(u.TID, s, u.Taken); s.Begin == s.End {
 				continue
 			}
 		}

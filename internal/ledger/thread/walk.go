@@ -12,8 +12,8 @@ import (
 //  1. Its stretches come from the timeline, in order of time. Each becomes pieces, and the pieces
 //     tile [lo,hi) exactly.
 //  2. On a CPU, throttled, or in the run queue: one piece. While a unit lay in its socket, the CPU
-//     time of its thread was for others. In the run queue the piece also lists
-//     the threads that had the CPU.
+//     time of its thread was for others. In the run queue the piece also lists the threads that had
+//     the CPU.
 //  3. A wait that no thread ends by a release, as for a disk, a fault or a timer: one piece.
 //  4. Any other wait may have been interrupted and resumed. So first its real end is found
 //     (waitend.go).
@@ -50,7 +50,7 @@ type Walk struct {
 
 	edges // of the unit that is explained
 
-	// long is unit.Set.InLong; of use where a unit was taken late.
+	// long is unit.Set.InLong, which only units that were taken late need.
 	long func(tid uint32, at int64) (long bool, until int64)
 
 	stacks       map[uint32]wakeStack     // by StackID
@@ -113,30 +113,32 @@ func (w *Walk) walk(tid uint32, lo, hi int64) {
 		case sched.Queued:
 			w.shares = w.k.Behind(tid, s.Begin, s.End, w.shares[:0])
 		case sched.OnCPU:
-			if depth == 0 && s.Begin < w.taken && leaf == books.LeafOnCPU {
-				w.unread(tid, cut(s, s.Begin, min(s.End, w.taken)))
-				s = cut(s, min(s.End, w.taken), s.End)
+			if depth == 0 && leaf == books.LeafOnCPU {
+				s = w.unread(tid, s, w.taken)
 			}
 		}
 		w.emit(tid, leaf, s)
 	}
 }
 
-// unread explains a stretch in which the thread worked for others, and the unit's data lay in its
-// socket.
-func (w *Walk) unread(tid uint32, s *sched.Stretch) {
-	for lo := s.Begin; lo < s.End; {
-		leaf, until := books.LeafUnread, s.End
-		if w.long != nil {
-			var long bool
-			if long, until = w.long(tid, lo); long {
-				leaf = books.LeafBehindTurn
-			}
-			until = min(until, s.End)
+// unread explains the part of a stretch on a CPU in which the thread worked for others, as the
+// unit's data lay in its socket: up to taken. It returns the rest.
+func (w *Walk) unread(tid uint32, s *sched.Stretch, taken int64) *sched.Stretch {
+	if s.Begin >= taken {
+		return s
+	}
+	end := min(s.End, taken)
+	for lo := s.Begin; lo < end; {
+		leaf := books.LeafUnread
+		long, until := w.long(tid, lo)
+		if long {
+			leaf = books.LeafBehindTurn
 		}
+		until = min(until, end)
 		w.emit(tid, leaf, cut(s, lo, until))
 		lo = until
 	}
+	return cut(s, end, s.End)
 }
 
 // emit hands out the stretch s of tid as one piece.
