@@ -1,7 +1,9 @@
 package profiler
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
@@ -16,21 +18,14 @@ const (
 // filterOf gives the word that a person filtered the rows by: all functions have it in their names,
 // not all at one place as a package's, and yet their shares add up to all there is. "": none.
 func (t *tally) filterOf() string {
-	sum := 0.0
-	var names []string
-	for name, part := range t.funcs {
-		sum += part
-		names = append(names, name)
+	names, sum := slices.Sorted(mapNames(t.funcs)), 0.0
+	for _, name := range names {
+		sum += t.funcs[name]
 	}
 	if len(names) < filteredRows || t.p.stacks || t.whole <= 0 || sum < 0.97*t.whole || sum > 1.03*t.whole {
 		return ""
 	}
-	least := names[0]
-	for _, name := range names {
-		if len(name) < len(least) {
-			least = name
-		}
-	}
+	least := slices.MinFunc(names, func(a, b string) int { return cmp.Compare(len(a), len(b)) })
 	least = least[:min(len(least), 64)]
 	for n := len(least); n >= filteredLetters; n-- {
 		for from := range len(least) - n + 1 {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/evidence/kernel"
 )
 
@@ -49,24 +50,26 @@ const (
 // functions alone do not say it: some of its functions, the innermost first; "" if there is none.
 // The chain ends where the shares drop most.
 func (w *within) says(whole, innermost float64) string {
-	var names []string
-	for name, weight := range w.weight {
-		if weight >= passesHalf*whole {
-			names = append(names, name)
-		}
-	}
-	if len(names) == 0 || whole <= 0 || innermost >= passesHalf*whole {
+	if whole <= 0 || innermost >= passesHalf*whole {
 		return ""
 	}
-	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(w.weight[b], w.weight[a]), cmp.Compare(a, b)) })
-	at, drop := 0, -1.0
+	names := attach.Largest(w.weight)
+	end, drop := 0.0, -1.0
 	for i, name := range names {
-		next := w.below(names, i, whole)
-		if d := w.weight[name] - next; d > drop {
-			at, drop = i, d
+		weight, next := w.weight[name], 0.0
+		if weight < passesHalf*whole {
+			break
+		}
+		if i+1 < len(names) {
+			next = w.weight[names[i+1]]
+		}
+		if d := weight - next; d > drop {
+			end, drop = weight, d
 		}
 	}
-	end := w.weight[names[at]]
+	if drop < 0 {
+		return ""
+	}
 	chain := slices.DeleteFunc(names, func(n string) bool { return w.weight[n] < end || w.weight[n] > end+oneChain*whole })
 	slices.SortStableFunc(chain, func(a, b string) int {
 		return cmp.Or(cmp.Compare(w.depth[a]/w.weight[a], w.depth[b]/w.weight[b]), cmp.Compare(a, b))
@@ -76,18 +79,4 @@ func (w *within) says(whole, innermost float64) string {
 		out = append(out, pct(w.weight[chain[i]]/whole)+" "+chain[i])
 	}
 	return "in or below: " + strings.Join(out, ", ")
-}
-
-// below is the weight of the function after names[i]; past the last, the largest that has less.
-func (w *within) below(names []string, i int, whole float64) float64 {
-	if i+1 < len(names) {
-		return w.weight[names[i+1]]
-	}
-	next := 0.0
-	for _, weight := range w.weight {
-		if weight < passesHalf*whole {
-			next = max(next, weight)
-		}
-	}
-	return next
 }
