@@ -156,7 +156,8 @@ func histograms(p *attach.Part) (out []*histogram, context string, intervals int
 	units := unitsOf(p.Script)
 	var now *histogram
 	key := ""
-	for _, text := range texts(p) {
+	lines := texts(p)
+	for _, text := range lines {
 		if b, ok := bucketOf(text); ok {
 			if now == nil {
 				now = &histogram{key: key}
@@ -205,7 +206,7 @@ func histograms(p *attach.Part) (out []*histogram, context string, intervals int
 		seen[id]++
 		intervals = max(intervals, seen[id])
 	}
-	if now != nil && barCut(texts(p)) {
+	if now != nil && barCut(lines) {
 		now.cut = true
 	}
 	return out, strings.Join(words, "\n"), intervals
@@ -280,7 +281,7 @@ func readHistogram(p *attach.Part) attach.Reading {
 func ofOne(r *attach.Reading, what measure, key string) {
 	switch what {
 	case ofDisk, ofRunQueue, ofFiles, ofQueueLen, ofLatency:
-		r.Means = fmt.Sprintf("Of %s, which has the longest p99: %s", key, strings.ToLower(r.Means[:1])+r.Means[1:])
+		r.Means = fmt.Sprintf("Of %s, which has the longest p99: %s", key, lower(r.Means))
 		for i := range r.Signs {
 			for j, line := range r.Signs[i].Proof {
 				r.Signs[i].Proof[j] = "of " + key + ": " + line

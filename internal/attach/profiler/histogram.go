@@ -296,7 +296,7 @@ func (h *histogram) border(least float64) float64 {
 
 // latency reports whether a map's name says that its values are times which somebody waited.
 func (h *histogram) latency() bool {
-	name, _, _ := strings.Cut(strings.TrimPrefix(h.label, "@"), "[")
+	name := strings.TrimPrefix(mapName(h.label), "@")
 	return h.seconds() > 0 && slices.ContainsFunc(strings.Split(strings.ToLower(name), "_"), func(w string) bool { return latencyWords[w] })
 }
 

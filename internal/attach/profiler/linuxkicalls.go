@@ -30,11 +30,7 @@ func (k *kiReport) readCalls(r *attach.Reading) {
 			line += fmt.Sprintf("; over %s, by its rate", lasts(float64(c.count)/c.rate))
 		}
 		if c.errs > 0 {
-			how := "failed"
-			if usual := notYet[c.name]; usual != "" {
-				how = "with an error number, as " + usual
-			}
-			line += fmt.Sprintf("; %d %s", c.errs, how)
+			line += fmt.Sprintf("; %d %s", c.errs, failedHow(c.name))
 		}
 		r.Figures = append(r.Figures, line)
 	}

@@ -351,4 +351,6 @@ func (t *tally) mostOwn() (most float64) {
 	return most
 }
 
+func lower(s string) string { return strings.ToLower(s[:1]) + s[1:] }
+
 func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

@@ -166,7 +166,7 @@ func readSchedLatency(p *attach.Part) attach.Reading {
 	delayMeaning(&r, whole.waited, whole.run, whole.switches, max(longest.longest, whole.longest))
 	ownQueue(&r, &byWait[0], whole.waited, whole.run)
 	if more && whole == rows {
-		r.Means = "Of the tasks listed: " + strings.ToLower(r.Means[:1]) + r.Means[1:]
+		r.Means = "Of the tasks listed: " + lower(r.Means)
 	}
 	return r
 }

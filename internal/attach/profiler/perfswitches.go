@@ -38,7 +38,7 @@ type switches struct {
 	moves          int            // of threads to other CPUs
 	moved          string         // the last of them
 	switchesAtHand bool
-	calls          callTrace // system calls, by pairs of their events
+	calls          *callTrace // system calls, by pairs of their events
 	inside         map[int]tracedCall
 }
 
@@ -66,7 +66,7 @@ type blockIO struct {
 
 func newSwitches() *switches {
 	return &switches{off: map[int]leftCPU{}, sums: map[string]*offSum{}, ran: map[string]float64{}, issued: map[string]blockIO{}, seen: map[string]bool{}, issuers: map[int]string{},
-		inside: map[int]tracedCall{}, calls: callTrace{byName: map[string]*callSum{}, threads: map[int]bool{}}}
+		inside: map[int]tracedCall{}, calls: newCallTrace()}
 }
 
 // event takes an event of a thread, with what stands behind the event's name.
@@ -75,7 +75,7 @@ func (s *switches) event(tid int, at float64, event, rest string) {
 		s.first = at
 	}
 	s.last = at
-	if !s.seen[event] && len(s.seen) < 256 {
+	if len(s.seen) < 256 {
 		s.seen[event] = true
 	}
 	s.back(tid, at, true)

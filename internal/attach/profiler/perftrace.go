@@ -2,7 +2,6 @@ package profiler
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -39,7 +38,7 @@ func perfTraceCall(text string) (c tracedCall, ok bool) {
 }
 
 func readPerfTrace(p *attach.Part) attach.Reading {
-	t := &callTrace{byName: map[string]*callSum{}, threads: map[int]bool{}}
+	t := newCallTrace()
 	first, last := -1.0, -1.0
 	// A call during which another thread's line came has two: one that is open, and its end.
 	open := map[string]tracedCall{}
@@ -60,7 +59,7 @@ func readPerfTrace(p *attach.Part) attach.Reading {
 			}
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(open)) { // their end is not in it
+	for _, key := range slices.Sorted(mapNames(open)) { // their end is not in it
 		c := open[key]
 		t.add(&c)
 	}
@@ -96,7 +95,7 @@ func claimTraceSum(lines []paste.Line) int {
 }
 
 func readTraceSum(p *attach.Part) attach.Reading {
-	t := &callTrace{byName: map[string]*callSum{}, threads: map[int]bool{}}
+	t := newCallTrace()
 	who, threads, tid := "", 0, 0
 	for _, text := range texts(p) {
 		if m := sumThread.FindStringSubmatch(text); m != nil {
@@ -155,11 +154,7 @@ func readTraceSum(p *attach.Part) attach.Reading {
 			line += fmt.Sprintf(" (%s of the time in calls)", pct(s.seconds/total))
 		}
 		if e := s.errs["errors"]; e > 0 {
-			how := "failed"
-			if usual := notYet[s.name]; usual != "" {
-				how = "with an error number, as " + usual
-			}
-			line += fmt.Sprintf(", %d (%s) %s", e, pct(float64(e)/float64(max(s.n, 1))), how)
+			line += fmt.Sprintf(", %d (%s) %s", e, pct(float64(e)/float64(max(s.n, 1))), failedHow(s.name))
 		}
 		r.Figures = append(r.Figures, line)
 	}

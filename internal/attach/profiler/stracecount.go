@@ -204,7 +204,7 @@ func followed(p *attach.Part) bool {
 	}
 	notes := 0
 	for _, text := range texts(p) {
-		if strings.HasPrefix(text, "strace: Process ") && strings.HasSuffix(text, "attached") || strings.HasPrefix(text, "strace: Process ") && strings.HasSuffix(text, "detached") {
+		if strings.HasPrefix(text, "strace: Process ") && (strings.HasSuffix(text, "attached") || strings.HasSuffix(text, "detached")) {
 			notes++
 		}
 	}
@@ -277,6 +277,14 @@ func (row callRow) failures(all int) string {
 // notYet is the error number by which a call on a socket that does not block says: not yet.
 var notYet = map[string]string{"connect": "EINPROGRESS", "accept": "EAGAIN", "accept4": "EAGAIN", "read": "EAGAIN", "readv": "EAGAIN", "recv": "EAGAIN", "recvfrom": "EAGAIN",
 	"recvmsg": "EAGAIN", "recvmmsg": "EAGAIN", "write": "EAGAIN", "writev": "EAGAIN", "sendto": "EAGAIN", "sendmsg": "EAGAIN", "futex": "EAGAIN or ETIMEDOUT", "poll": "EINTR", "epoll_wait": "EINTR", "epoll_pwait": "EINTR"}
+
+// failedHow says how calls of a name ended that have an error number.
+func failedHow(name string) string {
+	if usual := notYet[name]; usual != "" {
+		return "with an error number, as " + usual
+	}
+	return "failed"
+}
 
 // wallOption reports whether strace was asked for wall time: -w, also as -cw.
 func wallOption(command string) bool {

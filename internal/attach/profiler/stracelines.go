@@ -166,6 +166,10 @@ type callTrace struct {
 	stuck   map[int]futexWait // by thread: for what it waits without a limit of time, and had not got it at the end
 }
 
+func newCallTrace() *callTrace {
+	return &callTrace{byName: map[string]*callSum{}, threads: map[int]bool{}, stuck: map[int]futexWait{}}
+}
+
 func (t *callTrace) add(c *tracedCall) {
 	t.threads[c.tid] = true
 	delete(t.stuck, c.tid)
@@ -232,7 +236,7 @@ func (s *callSum) says() string {
 }
 
 func readCallLines(p *attach.Part) *callTrace {
-	t := &callTrace{byName: map[string]*callSum{}, threads: map[int]bool{}, stuck: map[int]futexWait{}}
+	t := newCallTrace()
 	first, last := -1.0, -1.0
 	inCalls, longest := map[int]float64{}, 0.0 // a thread's calls follow one another
 	for _, text := range texts(p) {
