@@ -276,16 +276,13 @@ func columnsOf(text string) (*bpfTool, []string) {
 
 // bareColumns are the columns of rows that have no names above them; nil: they may be of any tool.
 func (t *bpfTool) bareColumns(lines []paste.Line) []string {
-	if t.bare == nil {
+	if t.bare == nil || len(lines) < 2 {
 		return nil
 	}
-	for _, l := range lines[:min(2, len(lines))] {
+	for _, l := range lines[:2] {
 		if len(l.Text) > 240 || !t.bare.MatchString(strings.TrimSpace(l.Text)) {
 			return nil
 		}
-	}
-	if len(lines) < 2 {
-		return nil
 	}
 	return strings.Fields(t.names)
 }

@@ -2,7 +2,6 @@ package profiler
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
@@ -57,7 +56,7 @@ func readBtt(p *attach.Part) attach.Reading {
 		r.Means = "How long the device took is not in it."
 	case device >= 0.010 || queued >= 0.010:
 		proof := fmt.Sprintf("requests took %s in the driver and the device in the mean, and %s in the queue before it", lasts(device), lasts(queued))
-		r.Means = upper(strings.TrimSuffix(proof, ".")) + ": usual for a rotating or a remote disk under load, late for an SSD."
+		r.Means = upper(proof) + ": usual for a rotating or a remote disk under load, late for an SSD."
 		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate, Proof: []string{proof}})
 		r.Next = append(r.Next, record(0, "whose requests waited for it"))
 	default:

@@ -172,7 +172,6 @@ func traceLatency(r attach.Reading, tracer string, worst float64, noise []float6
 			r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Where: fmt.Sprintf("the hardware, firmware or hypervisor: up to %s", lasts(worst/1e6))})
 		}
 	case len(noise) > 0:
-		slices.Sort(noise)
 		r.Figures = append(r.Figures, fmt.Sprintf("median noise %.3g %% of the time", attach.Median(noise)))
 		r.Means = "It is what the kernel, interrupts and other threads took from a thread that only wants to run."
 	default:

@@ -191,9 +191,8 @@ func readPerfStat(p *attach.Part) attach.Reading {
 	used := 0.0
 	switch {
 	case len(s.utilized) > 1:
-		sorted := slices.Sorted(slices.Values(s.utilized))
-		used = attach.Median(sorted)
-		r.Figures = append(r.Figures, fmt.Sprintf("median %.3g CPUs used, %.3g to %.3g", used, sorted[0], sorted[len(sorted)-1]))
+		used = attach.Median(s.utilized)
+		r.Figures = append(r.Figures, fmt.Sprintf("median %.3g CPUs used, %.3g to %.3g", used, slices.Min(s.utilized), slices.Max(s.utilized)))
 	case len(s.utilized) == 1:
 		used = s.utilized[0]
 		r.Figures = append(r.Figures, fmt.Sprintf("%.3g CPUs used", used))
