@@ -48,7 +48,16 @@ func isStop(text string) bool {
 type stops struct {
 	took, reach []float64
 	between     float64 // time that the program ran between stops; 0: not said
-	longest     string  // why the longest one was; "": not said
+	most        float64 // the longest one
+	longest     string  // why that was; "": not said
+}
+
+// stop takes one stop of all threads, and why it was; "": its line does not say.
+func (s *stops) stop(took float64, why string) {
+	if len(s.took) == 0 || took > s.most {
+		s.most, s.longest = took, why
+	}
+	s.took = append(s.took, took)
 }
 
 func (s *stops) line(text string) {
@@ -61,18 +70,12 @@ func (s *stops) line(text string) {
 		return
 	}
 	if m := stopTable.FindStringSubmatch(text); m != nil {
-		spent := num(m[2], 1e-3) + num(m[3], 1e-3) + num(m[4], 1e-3)
-		if len(s.took) == 0 || spent > slices.Max(s.took) {
-			s.longest = strings.TrimSpace(m[1])
-		}
-		s.took, s.reach = append(s.took, spent), append(s.reach, num(m[2], 1e-3))
+		s.stop(num(m[2], 1e-3)+num(m[3], 1e-3)+num(m[4], 1e-3), strings.TrimSpace(m[1]))
+		s.reach = append(s.reach, num(m[2], 1e-3))
 		return
 	}
 	if m := stopOld.FindStringSubmatch(text); m != nil {
-		if took := num(m[1], 1); len(s.took) == 0 || took > slices.Max(s.took) {
-			s.longest = "" // this line does not say what for
-		}
-		s.took = append(s.took, num(m[1], 1))
+		s.stop(num(m[1], 1), "")
 		if m[2] != "" {
 			s.reach = append(s.reach, num(m[2], 1))
 		}
@@ -82,11 +85,8 @@ func (s *stops) line(text string) {
 	if m == nil {
 		return
 	}
-	took := num(m[3], 1e-9)
-	if len(s.took) == 0 || took > slices.Max(s.took) {
-		s.longest = m[1]
-	}
-	s.took, s.reach = append(s.took, took), append(s.reach, num(m[2], 1e-9))
+	s.stop(num(m[3], 1e-9), m[1])
+	s.reach = append(s.reach, num(m[2], 1e-9))
 	if b := since.FindStringSubmatch(text); b != nil {
 		s.between += num(b[1], 1e-9)
 	}
@@ -111,10 +111,9 @@ func readSafepoint(p *attach.Part) attach.Reading {
 		return r
 	}
 	total, reach := attach.Sum(s.took), attach.Sum(s.reach)
-	most := slices.Max(s.took)
-	line := fmt.Sprintf("%s in all, median %s, longest %s", span(total), span(attach.Median(s.took)), span(most))
+	line := fmt.Sprintf("%s in all, median %s, longest %s", span(total), span(attach.Median(s.took)), span(s.most))
 	if len(s.took) == 1 {
-		line = "1 stop, " + span(most)
+		line = "1 stop, " + span(s.most)
 	}
 	if s.longest != "" {
 		line += " (" + s.longest + ")"
@@ -129,7 +128,7 @@ func readSafepoint(p *attach.Part) attach.Reading {
 		r.Figures = append(r.Figures, fmt.Sprintf("stopped for %.1f %% of the time between the first line and the last", 100*stopped))
 	}
 	switch {
-	case most < longStop && stopped < muchStopped:
+	case s.most < longStop && stopped < muchStopped:
 		r.State, r.Means = attach.Healthy, "No stop is long enough for requests to feel it."
 		return r
 	case reach > total/2:
