@@ -20,13 +20,20 @@ func (c *convoy) root(all []*convoy) *thread {
 		if at.holder.doing != lock {
 			return at.holder
 		}
-		next := slices.IndexFunc(all, func(o *convoy) bool { return slices.Contains(o.threads, at.holder) })
-		if next < 0 {
+		if at = at.behind(all); at == nil {
 			return nil
 		}
-		at = all[next]
 	}
 	return nil
+}
+
+// behind is the queue in which the holder stands; nil: in none.
+func (c *convoy) behind(all []*convoy) *convoy {
+	next := slices.IndexFunc(all, func(o *convoy) bool { return slices.Contains(o.threads, c.holder) })
+	if next < 0 {
+		return nil
+	}
+	return all[next]
 }
 
 // chained says that several queues are one: they end at one thread, which waits for none.
@@ -60,11 +67,9 @@ func rings(all []*convoy) (out [][]*thread) {
 		for at := c; at.cycle && !seen[at]; {
 			seen[at] = true
 			ring = append(ring, at.holder)
-			next := slices.IndexFunc(all, func(o *convoy) bool { return slices.Contains(o.threads, at.holder) })
-			if next < 0 {
+			if at = at.behind(all); at == nil {
 				break
 			}
-			at = all[next]
 		}
 		if len(ring) > 1 {
 			out = append(out, ring)

@@ -15,13 +15,8 @@ var (
 )
 
 // inCommit is how many threads wait within a commit for the one that writes for all.
-func (d *dump) inCommit() (n int) {
-	for _, t := range d.threads {
-		if t.committing() {
-			n += t.n
-		}
-	}
-	return n
+func (d *dump) inCommit() int {
+	return d.count((*thread).committing)
 }
 
 func (t *thread) committing() bool {

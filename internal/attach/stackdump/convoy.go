@@ -139,11 +139,10 @@ func (c *convoy) inCycle(all []*convoy) bool {
 		if !at.sure || at.holder == nil || at.holder.doing != lock {
 			return false
 		}
-		next := slices.IndexFunc(all, func(o *convoy) bool { return slices.Contains(o.threads, at.holder) })
-		if next < 0 {
+		switch at = at.behind(all); at {
+		case nil:
 			return false
-		}
-		if at = all[next]; at == c {
+		case c:
 			return true
 		}
 	}

@@ -161,13 +161,11 @@ func (t *thread) sleeps() bool {
 
 // nameless is how many threads wait below the system's functions, and have no function of the
 // program's with a name.
-func (d *dump) nameless() (n int) {
-	for _, t := range d.threads {
-		if p, _ := sleepsIn(t.frames); p != anything && (t.doing == signal || t.guessed) && !slices.ContainsFunc(t.frames, named) {
-			n += t.n
-		}
-	}
-	return n
+func (d *dump) nameless() int {
+	return d.count(func(t *thread) bool {
+		p, _ := sleepsIn(t.frames)
+		return p != anything && (t.doing == signal || t.guessed) && !slices.ContainsFunc(t.frames, named)
+	})
 }
 
 // named reports whether a frame is of the program and has a name.
@@ -180,15 +178,16 @@ func named(f frame) bool {
 // pools names the largest groups of threads that wait in one place, and the few threads at work:
 // the usual misreading is to call the pool slow.
 func (d *dump) pools(r *attach.Reading, t tally) {
-	n, asleep, waits := map[string]int{}, map[string]int{}, map[string]int{}
+	n, asleep, signals := map[string]int{}, map[string]int{}, map[string]int{}
 	var at *thread
 	for _, th := range d.threads {
+		unnamed := th.site == "" || strings.HasPrefix(th.site, "0x")
 		switch {
-		case th.doing == idle && th.sleeps():
+		case th.doing == idle && th.site != "" && th.sleeps():
 			asleep[th.site] += th.n
-		case th.doing == signal && !strings.HasPrefix(th.site, "0x"):
-			waits[th.site] += th.n
-		case th.doing == idle && th.site != "" && !strings.HasPrefix(th.site, "0x"):
+		case th.doing == signal && !unnamed:
+			signals[th.site] += th.n
+		case th.doing == idle && !unnamed:
 			n[th.site] += th.n
 		case th.doing == running:
 			at = th
@@ -205,17 +204,11 @@ func (d *dump) pools(r *attach.Reading, t tally) {
 	} else if len(words) > 1 {
 		r.Figures = append(r.Figures, strings.Join(words, ", ")+", as pools without work do")
 	}
-	for _, site := range attach.Largest(waits) {
-		if waits[site] > 2 && site != "" {
-			r.Figures = append(r.Figures, fmt.Sprintf("%d threads wait for a signal, or for what others do, in %s", waits[site], site))
-			break
-		}
+	if sites := attach.Largest(signals); len(sites) > 0 && signals[sites[0]] > 2 {
+		r.Figures = append(r.Figures, fmt.Sprintf("%d threads wait for a signal, or for what others do, in %s", signals[sites[0]], sites[0]))
 	}
-	for _, site := range attach.Largest(asleep) {
-		if asleep[site] > 2 && site != "" {
-			r.Figures = append(r.Figures, fmt.Sprintf("%d threads sleep in %s, by their own code", asleep[site], site))
-			break
-		}
+	if sites := attach.Largest(asleep); len(sites) > 0 && asleep[sites[0]] > 2 {
+		r.Figures = append(r.Figures, fmt.Sprintf("%d threads sleep in %s, by their own code", asleep[sites[0]], sites[0]))
 	}
 	if t.running == 1 && t.total > 2 && at != nil && d.hit() == nil && len(at.frames) > 0 && at.state == "" {
 		at.from = 0
@@ -241,23 +234,15 @@ var workMarks = rule{names: []string{"mysql_execute_command", "dispatch_command"
 
 // insideWork is how many threads wait for a signal inside a request, without any call that says
 // idle.
-func (d *dump) insideWork() (n int) {
-	for _, t := range d.threads {
-		if t.doing == signal && workMarks.find(t.frames, anything) >= 0 {
-			n += t.n
-		}
-	}
-	return n
+func (d *dump) insideWork() int {
+	return d.count(func(t *thread) bool { return t.doing == signal && workMarks.find(t.frames, anything) >= 0 })
 }
 
 // python is how many threads wait in the call that Python's locks, conditions and queues share.
-func (d *dump) python() (n int) {
-	for _, t := range d.threads {
-		if t.doing == signal && (rule{names: []string{"PyThread_acquire_lock*"}}).find(t.frames, anything) >= 0 {
-			n += t.n
-		}
-	}
-	return n
+func (d *dump) python() int {
+	return d.count(func(t *thread) bool {
+		return t.doing == signal && (rule{names: []string{"PyThread_acquire_lock*"}}).find(t.frames, anything) >= 0
+	})
 }
 
 // insideWhere is the first such place that has a name.
@@ -301,34 +286,19 @@ func (d *dump) census(t tally) string {
 }
 
 // afterFiles is how many threads wait for another one that is in a call on a file.
-func (d *dump) afterFiles() (n int) {
-	for _, t := range d.threads {
-		if t.doing == disk && t.after {
-			n += t.n
-		}
-	}
-	return n
+func (d *dump) afterFiles() int {
+	return d.count(func(t *thread) bool { return t.doing == disk && t.after })
 }
 
 // frameless is how many threads have no frames: a JVM lists its own so, at work or not.
-func (d *dump) frameless() (n int) {
-	for _, t := range d.threads {
-		if t.doing == idle && len(t.frames) == 0 {
-			n += t.n
-		}
-	}
-	return n
+func (d *dump) frameless() int {
+	return d.count(func(t *thread) bool { return t.doing == idle && len(t.frames) == 0 })
 }
 
 // children is how many threads wait for another process: a child to end, or one that is traced to
 // stop.
-func (d *dump) children() (n int) {
-	for _, t := range d.threads {
-		if t.doing == idle && t.child {
-			n += t.n
-		}
-	}
-	return n
+func (d *dump) children() int {
+	return d.count(func(t *thread) bool { return t.doing == idle && t.child })
 }
 
 func sortFacts(facts []attach.Fact) {

@@ -56,9 +56,14 @@ type dump struct {
 }
 
 // total is how many threads it has.
-func (d *dump) total() (n int) {
+func (d *dump) total() int { return d.count(func(*thread) bool { return true }) }
+
+// count is how many threads fit.
+func (d *dump) count(fits func(*thread) bool) (n int) {
 	for _, t := range d.threads {
-		n += t.n
+		if fits(t) {
+			n += t.n
+		}
 	}
 	return n
 }
