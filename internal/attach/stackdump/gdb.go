@@ -45,10 +45,10 @@ var (
 	// advice is what gdb says of its own settings before the first stack.
 	advice    = pattern.New(`^(To enable execution|add-auto-load|line to your|To completely|set auto-load|For more information|"Auto-loading|info "|[0-9]+\s+\S)`)
 	ownerLine = pattern.New(`__owner = (\d+)`)
-	// notice is a line of gdb's own between stacks: [Inferior 1 detached].
 	// beside is what scripts let gdb print beside stacks: libraries, registers, instructions, the
 	// line of source that it stands at.
 	beside = pattern.New(`^From +To +Syms Read|^0x[0-9a-f]{8,16} +0x[0-9a-f]{8,16} +(?:Yes|No)\b|^ {20,}No +\S+$|^\(\*\): Shared library|^[a-z][a-z0-9_]{1,10} {2,}(?:0x[0-9a-f]+|\{|-?\d)|^Dump of assembler|^End of assembler|^(?:=>| {2}) 0x[0-9a-f]+ <[+]\d+>:|^\d{1,6}\t`)
+	// notice is a line of gdb's own between stacks: [Inferior 1 detached].
 	notice = pattern.New(`^\[[A-Z][^\[\]]{2,160}\]$`)
 )
 

@@ -226,9 +226,6 @@ func (t *thread) passes(place string) bool {
 	return false
 }
 
-// readPython reads threads of which only Python's frames are known. A thread that stands off the
-// CPU in a line of its own code may wait for a lock, a call in C, or the GIL: the dump does not say
-// which.
 // noFrames counts threads that have no frames: they are in code that is not Python's.
 func (d *dump) noFrames(r *attach.Reading) {
 	if d.bare == 0 {
@@ -243,6 +240,9 @@ func (d *dump) noFrames(r *attach.Reading) {
 	}
 }
 
+// readPython reads threads of which only Python's frames are known. A thread that stands off the
+// CPU in a line of its own code may wait for a lock, a call in C, or the GIL: the dump does not say
+// which.
 func (d *dump) readPython() attach.Reading {
 	same := map[string]int{}
 	var gil *thread
