@@ -1,6 +1,7 @@
 package stackdump
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -130,14 +131,7 @@ func (d *dump) readMonitors(monitors []monitor) attach.Reading {
 		r.Means = "Owners of monitors wait for monitors themselves: a deadlock fits, and which monitor each of them wants is not printed."
 	}
 	r.Signs = []attach.Sign{sign}
-	r.Next = []attach.Next{{Command: "setthread " + orPID(first.owner) + "; clrstack",
+	r.Next = []attach.Next{{Command: "setthread " + cmp.Or(first.owner, "TID") + "; clrstack",
 		Why: "what the owner does meanwhile: an owner that waits for a monitor as well fits a deadlock"}}
 	return r
-}
-
-func orPID(owner string) string {
-	if owner == "" {
-		return "TID"
-	}
-	return owner
 }

@@ -112,11 +112,8 @@ func (d *dump) spinning(r *attach.Reading) bool {
 			}
 		}
 	}
-	if n == 0 || n == 1 && d.spinLock(r) {
-		return n > 0
-	}
 	if n < 2 {
-		return false
+		return n == 1 && d.spinLock(r)
 	}
 	r.State = attach.CannotTell
 	line := fmt.Sprintf("%s are in the same read of a variable that threads share, or pause there: %s", threads(n), where)

@@ -1,6 +1,7 @@
 package stackdump
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -87,12 +88,7 @@ func (d *dump) few(r *attach.Reading) {
 
 // hard reports threads that computed most of the time since they started.
 func (d *dump) hard(r *attach.Reading, list []*thread) {
-	slices.SortStableFunc(list, func(a, b *thread) int {
-		if a.cpu/a.age > b.cpu/b.age {
-			return -1
-		}
-		return b2i(a.cpu/a.age < b.cpu/b.age)
-	})
+	slices.SortStableFunc(list, func(a, b *thread) int { return cmp.Compare(b.cpu/b.age, a.cpu/a.age) })
 	first, last := list[0], list[len(list)-1]
 	first.from = 0
 	share := fmt.Sprintf("%.1f %%", 100*min(1, first.cpu/first.age))

@@ -40,7 +40,7 @@ func claimMacSample(lines []paste.Line) int {
 			n = i + 1
 		case strings.TrimSpace(text) == "" && i > 0:
 		default:
-			return done(n, min(sure, n))
+			return done(n, sure)
 		}
 		if sure == 0 && i > 60 {
 			return 0

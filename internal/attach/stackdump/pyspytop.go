@@ -64,7 +64,7 @@ func readSpyTop(p *attach.Part) attach.Reading {
 	gil, active, threads := 0.0, 0.0, 0
 	known := false
 	var rows, locks []string
-	native, logger := "", 0.0
+	native, logger := "", false
 	for _, l := range p.Lines {
 		t := strings.TrimSpace(l.Text)
 		if m := spyTopGIL.FindStringSubmatch(t); m != nil {
@@ -85,9 +85,7 @@ func readSpyTop(p *attach.Part) attach.Reading {
 		}
 		if own, ok := decimal(m[1]); ok && own >= spyLocks && spyAcquire.MatchString(m[5]) {
 			locks = append(locks, fmt.Sprintf("%s: %.1f threads at a time", strings.TrimSpace(m[5]), own/100))
-			if strings.Contains(m[5], "logging/") {
-				logger = own
-			}
+			logger = logger || strings.Contains(m[5], "logging/")
 		}
 		for _, w := range gilWaits {
 			if native == "" && strings.Contains(m[5], w) && strings.Contains(m[5], "(lib") {
@@ -108,7 +106,7 @@ func readSpyTop(p *attach.Part) attach.Reading {
 	case len(locks) > 0:
 		cause := "lock-contention"
 		r.Means = "Threads stand in the call that takes a lock: one at a time goes on."
-		if logger > 0 {
+		if logger {
 			cause = "logger-lock"
 			r.Means = "Threads stand in the call that takes the lock of a logger's handler: all who log go through it one after the other, and its holder writes meanwhile."
 		}

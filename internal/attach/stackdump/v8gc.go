@@ -40,7 +40,7 @@ var (
 
 func readV8(p *attach.Part) attach.Reading {
 	var took []float64
-	var full, vain, at, first, last, before, after float64
+	var full, vain, first, last, before, after float64
 	dead, outer := false, 0
 	for _, l := range p.Lines {
 		dead = dead || v8Full.MatchString(strings.TrimSpace(l.Text))
@@ -51,12 +51,11 @@ func readV8(p *attach.Part) attach.Reading {
 		if strings.Contains(l.Text, "external memory pressure") {
 			outer++
 		}
-		at, _ = decimal(m[1])
+		last, _ = decimal(m[1])
 		ms, _ := decimal(m[7])
 		if len(took) == 0 {
-			first = at - ms
+			first = last - ms
 		}
-		last = at
 		took = append(took, ms/1e3)
 		before, _ = decimal(m[3])
 		after, _ = decimal(m[5])
