@@ -98,7 +98,7 @@ func readLoad(p *attach.Part) attach.Reading {
 	if ab {
 		abWaiting(v, p)
 	}
-	text := loadFailures(p)
+	text := loadFailures(p, done)
 	if counted && done == 0 {
 		v.means("no request was answered, so no time was measured: its percentiles are of nothing")
 	}
@@ -163,16 +163,13 @@ func abWaiting(v *verdict, p *attach.Part) {
 	v.means("answers start after %s ms, and take %s ms to end: sending them, or closing the connection, is what takes long", plain(first), plain(half))
 }
 
-// loadFailures says how many requests failed, and of how many; "": none, or it is not said.
-func loadFailures(p *attach.Part) string {
+// loadFailures says how many requests failed, beside those that were answered; "": none, or it is
+// not said.
+func loadFailures(p *attach.Part, done float64) string {
 	var said []string
-	failed, done := 0.0, 0.0
+	failed := 0.0
 	for _, l := range p.Lines {
-		text := strings.TrimSpace(l.Text)
-		if m := loadDone.FindStringSubmatch(text); m != nil {
-			done, _ = firstNumber(m)
-		}
-		m := loadFailed.FindStringSubmatch(text)
+		m := loadFailed.FindStringSubmatch(strings.TrimSpace(l.Text))
 		if m == nil {
 			continue
 		}

@@ -123,7 +123,7 @@ func freeUnit(p *attach.Part, total float64) float64 {
 }
 
 func parseFree(p *attach.Part) (all []memory, guessed bool) {
-	names := []string{}
+	names, printed := []string{}, "" // printed is the total of the last report, as it stands there
 	for _, l := range p.Lines {
 		if freeHeader(l.Text) {
 			names = fields(l.Text)
@@ -131,11 +131,10 @@ func parseFree(p *attach.Part) (all []memory, guessed bool) {
 		}
 		label, cells := freeRow(l.Text)
 		if freeMemory(label, cells) {
-			first, _ := number(cells[0])
-			unit := freeUnit(p, first)
-			_, bare := number(cells[0])
+			printed = cells[0]
+			total, bare := number(printed)
 			guessed = guessed || bare && p.Command == ""
-			all = append(all, freeReport(names, cells, unit))
+			all = append(all, freeReport(names, cells, freeUnit(p, total)))
 			continue
 		}
 		if len(all) == 0 || !freeAmounts(cells) {
@@ -143,7 +142,7 @@ func parseFree(p *attach.Part) (all []memory, guessed bool) {
 		}
 		m := &all[len(all)-1]
 		unit := 1.0
-		if total, ok := number(firstCell(p, len(all)-1)); ok {
+		if total, ok := number(printed); ok {
 			unit = freeUnit(p, total)
 		}
 		switch {
@@ -158,20 +157,6 @@ func parseFree(p *attach.Part) (all []memory, guessed bool) {
 		}
 	}
 	return all, guessed
-}
-
-// firstCell is the total of a report, as printed.
-func firstCell(p *attach.Part, report int) string {
-	for _, l := range p.Lines {
-		label, cells := freeRow(l.Text)
-		if freeMemory(label, cells) {
-			if report == 0 {
-				return cells[0]
-			}
-			report--
-		}
-	}
-	return ""
 }
 
 func freeReport(names, cells []string, unit float64) (m memory) {

@@ -82,7 +82,7 @@ func (s *screen) loaded(v *verdict, c cpuUse, known bool) {
 		v.unsure = true
 		v.means("a load average of %s: whether that is much depends on how many CPUs there are", fixed(most))
 		v.next("nproc", "the load average is to be held against the number of CPUs")
-	case known && c.id >= 80 && most >= 8:
+	case c.id >= 80 && most >= 8:
 		v.unsure = true
 		over := ""
 		if s.load[1] > s.load[0] {
@@ -91,7 +91,7 @@ func (s *screen) loaded(v *verdict, c cpuUse, known bool) {
 		v.means("a load average of %s%s with CPUs %s %% idle: it counts threads in D as well, and bursts", plain(s.load[0]), over, plain(c.id))
 		v.next("ps -eLo state,wchan:32,comm | grep ^[RD]", "which threads it counts: R want a CPU, D wait in the kernel")
 		v.next("nproc", "the load average is to be held against the number of CPUs")
-	case known && c.id <= idleNone:
+	case c.id <= idleNone:
 		v.unsure = true
 		v.means("the CPUs are %s %% busy, and the load average is %s: whether threads queue depends on how many CPUs there are", plain(100-c.id-c.wa), plain(s.load[0]))
 		v.next("nproc", "the load average is to be held against the number of CPUs")
