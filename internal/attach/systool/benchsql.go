@@ -2,6 +2,7 @@ package systool
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
@@ -90,35 +91,25 @@ func readBenchSQL(p *attach.Part) attach.Reading {
 	}
 	if len(rates) > 0 {
 		v.Title += ", " + attach.Plural(len(rates), "interval")
-		lo, hi := benchSpan(rates)
+		lo, hi := slices.Min(rates), slices.Max(rates)
 		text := fmt.Sprintf("%s transactions/s at the median (%s)", plain(attach.Median(rates)), between(lo, hi))
 		if threads != "" {
 			text += ", of " + threads + " threads"
 		}
 		v.figure("%s", text)
+		if len(rates) >= enoughSamples && lo < 0.2*attach.Median(rates) && hi > 0 {
+			v.means("transactions nearly stop in some intervals: %s/s at the least; why is not in it", plain(lo))
+		}
 	}
 	if len(times) > 0 {
-		lo, hi := benchSpan(times)
+		lo, hi := slices.Min(times), slices.Max(times)
 		v.figure("%s of a transaction %s ms at the median (%s)", what, plain(attach.Median(times)), between(lo, hi))
 	}
 	if errors > 0 {
 		v.figure("up to %s errors/s", plain(errors))
 	}
-	if lo, hi := benchSpan(rates); len(rates) >= enoughSamples && lo < 0.2*attach.Median(rates) && hi > 0 {
-		v.means("transactions nearly stop in some intervals: %s/s at the least; why is not in it", plain(lo))
-	}
 	v.means("this is how slow it was for the client of a benchmark: why is not in it")
 	v.not("a benchmark's threads send as fast as they are answered: a time of a transaction grows with their number")
 	v.next("whystall diagnose HOST:PORT", "why, while the same load runs")
 	return v.done()
-}
-
-func benchSpan(all []float64) (lo, hi float64) {
-	for i, f := range all {
-		if i == 0 || f < lo {
-			lo = f
-		}
-		hi = max(hi, f)
-	}
-	return lo, hi
 }

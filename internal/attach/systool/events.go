@@ -133,18 +133,18 @@ func tellEvents(v *verdict, all []clusterEvent) {
 			}
 			v.means("%s", m.means)
 			if shown++; shown <= 3 {
-				v.figure("%s %s: %s", r, timesOf(n[r]), shortened(text[r]))
+				v.figure("%s %s: %s", r, times(plain(n[r])), shortened(text[r]))
 			}
 			delete(warnings, r)
 		}
 	}
 	if kills := slices.DeleteFunc(slices.Clone(all), func(e clusterEvent) bool { return !strings.EqualFold(e.reason, "Killing") }); len(kills) > 0 {
-		v.figure("the kubelet ended a container %s%s", timesOf(sumEvents(kills)), eventsApart(kills))
+		v.figure("the kubelet ended a container %s%s", times(plain(sumEvents(kills))), eventsApart(kills))
 		v.means("the kubelet ended a container%s; why is not in these events: a failed probe, a change of the pod, or an eviction", again(all))
 		v.next("kubectl describe pod POD", "Unhealthy among its events: a probe that failed")
 	}
 	for _, r := range attach.Largest(warnings)[:min(2, len(warnings))] {
-		v.figure("%s %s: %s", r, timesOf(warnings[r]), shortened(text[r]))
+		v.figure("%s %s: %s", r, times(plain(warnings[r])), shortened(text[r]))
 	}
 	if len(v.Figures) == 0 {
 		v.figure("%s, none of them a warning", attach.Plural(len(all), "event"))
@@ -181,13 +181,6 @@ func eventsApart(all []clusterEvent) string {
 		return ""
 	}
 	return fmt.Sprintf(", %s apart", d)
-}
-
-func timesOf(n float64) string {
-	if n == 1 {
-		return "once"
-	}
-	return plain(n) + " times"
 }
 
 // shortened keeps the start of what a message says.

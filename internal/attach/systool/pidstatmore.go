@@ -330,16 +330,19 @@ func (run *pidstatRun) switches(v *verdict) {
 	} else if len(own) > 0 {
 		v.figure("%s: %s voluntary switches/s", own[0], plain(own[0].cswch))
 	}
-	if len(forced) > 0 && forced[0].nvcswch >= 1000 && !run.columns["%wait"] {
-		v.candidate("cpu-contention", 0, fmt.Sprintf("%s is taken off its CPU %s times a second", forced[0], plain(forced[0].nvcswch)))
-		v.candidate("runqueue-saturation", 0, fmt.Sprintf("%s is taken off its CPU %s times a second", forced[0], plain(forced[0].nvcswch)))
-		v.next("pidstat -u -t 1 10", "%wait: how long it waits for its turn")
-		v.means("%s is taken off its CPU %s times a second", forced[0], plain(forced[0].nvcswch))
-	} else if len(forced) > 0 && forced[0].nvcswch >= 100 && !run.columns["%wait"] {
-		v.unsure = true
-		v.means("%s is taken off its CPU %s times a second: how long it waits each time is not in it", forced[0], plain(forced[0].nvcswch))
-		v.next("pidstat -u -t 1 10", "%wait: how long it waits for its turn")
+	if len(forced) == 0 || forced[0].nvcswch < 100 || run.columns["%wait"] {
+		return
 	}
+	proof := fmt.Sprintf("%s is taken off its CPU %s times a second", forced[0], plain(forced[0].nvcswch))
+	if forced[0].nvcswch >= 1000 {
+		v.candidate("cpu-contention", 0, proof)
+		v.candidate("runqueue-saturation", 0, proof)
+		v.means("%s", proof)
+	} else {
+		v.unsure = true
+		v.means("%s: how long it waits each time is not in it", proof)
+	}
+	v.next("pidstat -u -t 1 10", "%wait: how long it waits for its turn")
 }
 
 // kB writes a figure in units of 1024 bytes.

@@ -24,7 +24,8 @@ func (s *sysstatTables) sarNetwork(v *verdict) {
 	}
 	if t := s.with("IFACE", "rxpck/s"); t != nil {
 		busiest, most := "", -1.0
-		for name, one := range t.group() {
+		byName := t.group()
+		for name, one := range byName {
 			if f := one.median("rxkB/s") + one.median("txkB/s") + one.median("rxbyt/s")/1024 + one.median("txbyt/s")/1024; f > most || f == most && name < busiest {
 				busiest, most = name, f
 			}
@@ -32,7 +33,7 @@ func (s *sysstatTables) sarNetwork(v *verdict) {
 		if t.withoutBytes(v) {
 			return
 		}
-		one := t.group()[busiest]
+		one := byName[busiest]
 		if one == nil {
 			return
 		}

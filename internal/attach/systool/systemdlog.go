@@ -79,10 +79,14 @@ func readSystemdLog(p *attach.Part) attach.Reading {
 	v := &verdict{}
 	v.Title, v.unsure = "systemd log, "+attach.Plural(len(p.Lines), "event"), true
 	v.Time = p.Lines[0].Time
+	told := make([]*unitEvent, len(p.Lines))
+	for at, l := range p.Lines {
+		told[at] = unitTold(l)
+	}
 	for i, e := range unitEvents {
 		n, times, details := map[string]int{}, map[string][]time.Time{}, map[string]string{}
-		for _, l := range p.Lines {
-			u := unitTold(l)
+		for at, l := range p.Lines {
+			u := told[at]
 			if u == nil || u.which != i || len(n) >= 256 && n[u.unit] == 0 {
 				continue
 			}
