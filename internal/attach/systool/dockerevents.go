@@ -119,10 +119,7 @@ func readDockerEvents(p *attach.Part) attach.Reading {
 			continue
 		}
 		n++
-		called := e.id
-		if e.name != "" {
-			called = e.name
-		}
+		called := cmp.Or(e.name, e.id)
 		switch e.what {
 		case "start":
 			if len(started) < 4096 {
@@ -131,8 +128,8 @@ func readDockerEvents(p *attach.Part) attach.Reading {
 		case "oom":
 			ooms++
 			oomOf, oomAfter = called, ""
-			if from, ok := started[e.id]; ok && e.at.After(from) {
-				oomAfter = fmt.Sprintf(", %s after its start", e.at.Sub(from).Round(time.Millisecond))
+			if after := afterStart(started[e.id], e.at); after != "" {
+				oomAfter = "," + after
 			}
 		case "kill":
 			killed++
@@ -141,10 +138,7 @@ func readDockerEvents(p *attach.Part) attach.Reading {
 				ill = called
 			}
 		case "die":
-			died = called + " ended"
-			if from, ok := started[e.id]; ok && e.at.After(from) {
-				died += fmt.Sprintf(" %s after its start", e.at.Sub(from).Round(time.Millisecond))
-			}
+			died = called + " ended" + afterStart(started[e.id], e.at)
 			if e.code != "" {
 				died += ", exit code " + e.code + exitWords(e.code)
 			}
@@ -175,6 +169,14 @@ func readDockerEvents(p *attach.Part) attach.Reading {
 	}
 	v.means("it says what happened to containers, and nothing of how fast they are")
 	return v.done()
+}
+
+// afterStart says how long after its start something happened to a container; "": it is not known.
+func afterStart(from, to time.Time) string {
+	if from.IsZero() || !to.After(from) {
+		return ""
+	}
+	return fmt.Sprintf(" %s after its start", to.Sub(from).Round(time.Millisecond))
 }
 
 // exitWords says which signal an exit code of a container stands for.

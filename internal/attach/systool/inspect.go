@@ -90,9 +90,6 @@ func readInspect(p *attach.Part) attach.Reading {
 	return v.done()
 }
 
-// What docker inspect says of a container's state: how it ended, and whether its health check gets
-// an answer.
-
 // inspectState says how a container ended. A kill with SIGKILL has several senders, and the flag
 // OOMKilled stands for one of them.
 func inspectState(v *verdict, values map[string]string) {
@@ -102,11 +99,7 @@ func inspectState(v *verdict, values map[string]string) {
 	}
 	text := "it is " + status
 	if status == "exited" || status == "dead" {
-		text = "it ended"
-		from, to := stamp(values["StartedAt"]), stamp(values["FinishedAt"])
-		if !from.IsZero() && to.After(from) {
-			text += fmt.Sprintf(" %s after its start", to.Sub(from).Round(time.Millisecond))
-		}
+		text = "it ended" + afterStart(stamp(values["StartedAt"]), stamp(values["FinishedAt"]))
 		if code := values["ExitCode"]; code != "" {
 			text += ", exit code " + code + exitWords(code)
 		}
