@@ -268,11 +268,7 @@ func countWaits(all []wait) []waitCount {
 		}
 	}
 	for i := range out {
-		for f := range in[out[i].words] {
-			out[i].in = append(out[i].in, f)
-		}
-		counts := in[out[i].words]
-		slices.SortFunc(out[i].in, func(a, b string) int { return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b)) })
+		out[i].in = attach.Largest(in[out[i].words])
 	}
 	lock := func(c waitCount) int {
 		if b := c.wait.block; c.wait.place == "" && (b == sched.BlockKernelLock || b == sched.BlockMmapLock) {
