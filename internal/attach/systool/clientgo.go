@@ -18,11 +18,7 @@ var clientGo = &attach.Kind{
 	Single:    true,
 	Scattered: true,
 	Claim: func(lines []paste.Line) int {
-		n := 0
-		for n < len(lines) && (n == 0 || lines[n].Command == "") && clientWait.MatchString(lines[n].Text) {
-			n++
-		}
-		return n
+		return logRun(lines, func(l paste.Line) bool { return clientWait.MatchString(l.Text) })
 	},
 	Read: readClientGo,
 }

@@ -198,11 +198,7 @@ var kubelet = &attach.Kind{
 	Hints: []string{"du and find on following dirs took", "PLEG is not healthy", "ousekeeping took longer", "eviction manager: ", "ExecSync "},
 	Marks: []string{"du and find on following dirs took", "PLEG is not healthy", "ousekeeping took longer", "eviction manager: ", "ExecSync "},
 	Claim: func(lines []paste.Line) int {
-		n := 0
-		for n < len(lines) && (n == 0 || lines[n].Command == "") && kubeletLine.MatchString(lines[n].Text) {
-			n++
-		}
-		return n
+		return logRun(lines, func(l paste.Line) bool { return kubeletLine.MatchString(l.Text) })
 	},
 	Read: readKubelet,
 }

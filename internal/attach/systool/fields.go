@@ -93,6 +93,16 @@ func following(lines []paste.Line, at int) (paste.Line, bool) {
 	return paste.Line{}, false
 }
 
+// logRun counts lines of a log from the first on for which mine holds. A prompt behind the first
+// ends them.
+func logRun(lines []paste.Line, mine func(paste.Line) bool) int {
+	n := 0
+	for n < len(lines) && (n == 0 || lines[n].Command == "") && mine(lines[n]) {
+		n++
+	}
+	return n
+}
+
 // option reports whether the part's command has this option of one letter, alone or in a bundle.
 func option(p *attach.Part, letter byte) bool {
 	words := strings.Fields(p.Command)

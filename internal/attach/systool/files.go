@@ -1,7 +1,6 @@
 package systool
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -39,13 +38,8 @@ func readLsof(p *attach.Part) attach.Reading {
 			total++
 		}
 	}
-	var names []string
-	for k := range kinds {
-		names = append(names, k)
-	}
-	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(kinds[b], kinds[a]), cmp.Compare(a, b)) })
 	v.figure("%s", attach.Plural(total, "open file"))
-	for _, k := range names[:min(2, len(names))] {
+	for _, k := range attach.Largest(kinds)[:min(2, len(kinds))] {
 		v.figure("%d of type %s", kinds[k], k)
 	}
 	v.means("it is context: open files say nothing of slowness")

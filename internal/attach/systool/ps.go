@@ -3,7 +3,6 @@ package systool
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -225,7 +224,7 @@ func psStates(v *verdict, all []process, names []string, filtered bool) {
 				places[one.wchan]++
 			}
 		}
-		for _, w := range placesBy(places)[:min(2, len(places))] {
+		for _, w := range attach.Largest(places)[:min(2, len(places))] {
 			v.figure("%d of %d sleep in %s at that moment", places[w], len(all), w)
 		}
 		return
@@ -247,7 +246,7 @@ func psStates(v *verdict, all []process, names []string, filtered bool) {
 	} else {
 		v.figure("%d in state R, %d in D, %d in S or I at that moment", in['R'], in['D'], in['S']+in['I'])
 	}
-	if by := placesBy(blocked); len(by) > 0 && (in['D'] >= 3 || filtered) {
+	if by := attach.Largest(blocked); len(by) > 0 && (in['D'] >= 3 || filtered) {
 		text := fmt.Sprintf("in D: %d %s", blocked[by[0]], by[0])
 		for _, w := range by[1:min(3, len(by))] {
 			text += fmt.Sprintf(", %d %s", blocked[w], w)
@@ -261,7 +260,7 @@ func psStates(v *verdict, all []process, names []string, filtered bool) {
 		v.figure("%s", attach.Plural(in['Z'], "zombie"))
 	}
 	most := ""
-	if by := placesBy(places); len(by) > 0 {
+	if by := attach.Largest(places); len(by) > 0 {
 		most = by[0]
 		text := fmt.Sprintf("%d of those in D sleep in %s", places[most], most)
 		for _, w := range by[1:min(3, len(by))] {
@@ -286,11 +285,4 @@ func psStates(v *verdict, all []process, names []string, filtered bool) {
 	if in['D'] >= 3 {
 		v.means("%d threads are in D at that moment: whether they stay there is not in it", in['D'])
 	}
-}
-
-// placesBy lists kernel functions by how many sleep there, the most first.
-func placesBy(places map[string]int) []string {
-	return slices.SortedFunc(maps.Keys(places), func(a, b string) int {
-		return cmp.Or(cmp.Compare(places[b], places[a]), cmp.Compare(a, b))
-	})
 }

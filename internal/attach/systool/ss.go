@@ -252,7 +252,7 @@ func readSS(p *attach.Part) attach.Reading {
 	if s.unsent >= 1 {
 		v.figure("%s has %d bytes that the peer has not acknowledged", s.unsentAt, s.unsent)
 	}
-	if n := s.states["CLOSE-WAIT"] + s.states["CLOSE_WAIT"]; n >= 100 {
+	if n := s.states["CLOSE-WAIT"] + s.states["CLOSE_WAIT"]; n >= leakedMany {
 		v.unsure = true
 		v.means("%d connections in CLOSE-WAIT: the peer hung up, and the program has not closed them", n)
 	}

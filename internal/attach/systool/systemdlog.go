@@ -17,11 +17,7 @@ var systemdLog = &attach.Kind{
 	Hints: []string{"atchdog timeout", "cheduled restart job", "OOM killer", "oom-kill", "timed out", "repeated too quickly"},
 	Marks: []string{"atchdog timeout", "cheduled restart job", "by the OOM killer", "result 'oom-kill'", "timed out. ", "repeated too quickly"},
 	Claim: func(lines []paste.Line) int {
-		n := 0
-		for n < len(lines) && (n == 0 || lines[n].Command == "") && unitTold(lines[n]) != nil {
-			n++
-		}
-		return n
+		return logRun(lines, func(l paste.Line) bool { return unitTold(l) != nil })
 	},
 	Read: readSystemdLog,
 }
