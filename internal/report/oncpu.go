@@ -300,7 +300,7 @@ func (r *Report) computes() string {
 }
 
 // stalls reports whether findings claim most of the slow column's time on CPUs, and so much of it
-// that some of its own computing must be in it.
+// that some of its own computing must be in it; or whether requests lay behind such computing.
 func (r *Report) stalls(own int64) bool {
 	var on, claimed int64
 	for i := range r.Ledger.Slow.Accounts {
@@ -313,8 +313,11 @@ func (r *Report) stalls(own int64) bool {
 			continue
 		}
 		for _, c := range r.Findings[i].Claims {
-			if c.Leaf == string(account.LeafOnCPU) {
+			switch c.Leaf {
+			case string(account.LeafOnCPU):
 				claimed += c.NS
+			case string(account.LeafBehindTurn):
+				return true
 			}
 		}
 	}

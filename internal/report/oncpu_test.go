@@ -30,6 +30,11 @@ func TestComputingThatStalls(t *testing.T) {
 			t.Errorf("%s: %q", c.name, got)
 		}
 	}
+	r := &Report{Ledger: Ledger{Slow: column}}
+	r.Findings = []finding.Finding{{Cause: "x", Scope: finding.Slow, Claims: []finding.Claim{{Leaf: string(account.LeafBehindTurn), NS: 5 * ms}}}}
+	if got := r.computes(); got == "" || strings.Contains(got, "no stall") {
+		t.Errorf("others lie in their sockets meanwhile: %q", got)
+	}
 }
 
 // Where allocation takes most of the time, the sentence says so, and where it is asked for.
