@@ -114,7 +114,8 @@ func (run *pidstatRun) add(t *table, r row, index map[string]*task) {
 		index[key] = one
 		run.tasks = append(run.tasks, one)
 	}
-	run.sum(t, r, thread)
+	own := run.ownUse(t, r)
+	run.sum(t, r, thread, own)
 	if t.has("RSS") {
 		one.rssLast, _ = size(t.cell(r, "RSS"), 1024)
 		one.rssFirst = cmp.Or(one.rssFirst, one.rssLast)
@@ -123,7 +124,6 @@ func (run *pidstatRun) add(t *table, r row, index map[string]*task) {
 		one.minfltMost = max(one.minfltMost, t.num(r, "minflt/s"))
 	}
 	one.unread = one.unread || t.num(r, "kB_rd/s") < 0 || t.num(r, "kB_wr/s") < 0
-	own := run.ownUse(t, r)
 	for _, n := range pidstatFigures {
 		if t.has(n) {
 			f := t.num(r, n)
@@ -293,8 +293,9 @@ func (run *pidstatRun) who() (w attach.Who) {
 	return w
 }
 
-// sum adds a row to its sample: processes that come and go have no median of their own.
-func (run *pidstatRun) sum(t *table, r row, thread bool) {
+// sum adds a row to its sample: processes that come and go have no median of their own. own is its
+// CPU time in percent of a CPU.
+func (run *pidstatRun) sum(t *table, r row, thread bool, own float64) {
 	if !t.has("%CPU") {
 		return
 	}
@@ -306,7 +307,7 @@ func (run *pidstatRun) sum(t *table, r row, thread bool) {
 		d = &demand{}
 		run.sums[r.time] = d
 	}
-	ran := max(0, run.ownUse(t, r))
+	ran := max(0, own)
 	want := ran + max(0, t.num(r, "%wait"))
 	if thread {
 		d.threadsRan, d.threadsWant = d.threadsRan+ran, d.threadsWant+want
