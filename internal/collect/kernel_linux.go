@@ -68,7 +68,9 @@ func recordBPF(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, e
 		turn = &bpf.First{}
 	}
 	defer turn.End()
-	o.Step = turn.Keep
+	pace := &bpf.Pace{Share: p.Start}
+	pace.Keep()
+	o.Step = func() { turn.Keep(); pace.Keep() }
 	r, err := bpf.Open(o)
 	if errors.Is(err, bpf.ErrRefused) {
 		return nil, unavailable{err}

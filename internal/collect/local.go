@@ -22,6 +22,7 @@ type Process struct {
 	Ease     func() int // how many steps of detail to give up, for the service's sake; nil: none
 	Limit    float64    // CPUs that a quota gives the target, and whoever is in its cgroup; 0: none does
 	Quota    float64    // CPUs that a quota gives the target and us together; 0: none does
+	Start    float64    // CPUs that the start of recording may take; 0: as many as it needs
 
 	// MaxSize is how many bytes the member may have: a Write beyond it writes what fits and returns
 	// ErrCut. A collector may look at it beforehand, and lower its detail.

@@ -2,6 +2,7 @@ package collect
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -87,14 +88,7 @@ func (r *run) beforeKernel() {
 	}
 	t := r.tally.sum()
 	busy, _, known := busyShare(t)
-	var sum evidence.Slice
-	for _, s := range t.Stages {
-		if s.Name == evidence.StageCounters {
-			for _, x := range s.Slices {
-				sum.Add(x)
-			}
-		}
-	}
+	sum, _ := countersAlone(t)
 	if !known || busy < busyFrom || !slices.Contains(t.Counters, evidence.CountedSwitches) {
 		return
 	}
@@ -107,6 +101,41 @@ func (r *run) beforeKernel() {
 			Lost: fmt.Sprintf("from the start on stacks are taken of waits from 3 ms on: the threads switch %.0f times a second", float64(sum.Switches)/(float64(sum.NS)/1e9)),
 		})
 	}
+}
+
+// ofIdleAtStart is the part of the idle time that the kernel's programs may take while they are
+// loaded.
+const ofIdleAtStart = 0.25
+
+// startCPUs is how many CPUs the start of the kernel's recorder may take: a part of those that were
+// idle with counters alone, where few are. 0: as many as it needs. A segment of many does not wait,
+// as nothing would be seen meanwhile.
+func (r *run) startCPUs() float64 {
+	if r.tally == nil || r.o.Alone != nil {
+		return 0
+	}
+	t := r.tally.sum()
+	alone, known := countersAlone(t)
+	if !known || !slices.Contains(t.Counters, evidence.CountedIdle) {
+		return 0
+	}
+	cpus, idle := float64(runtime.NumCPU()), float64(alone.IdleNS)/float64(alone.NS)
+	if idle > (1-busyFrom)*cpus {
+		return 0
+	}
+	return max(ofIdleAtStart*idle, floorOfAll*cpus)
+}
+
+// countersAlone is the sum of what was counted with counters alone.
+func countersAlone(t *evidence.Toll) (sum evidence.Slice, known bool) {
+	for _, s := range t.Stages {
+		if s.Name == evidence.StageCounters {
+			for _, x := range s.Slices {
+				sum.Add(x)
+			}
+		}
+	}
+	return sum, sum.NS > 0
 }
 
 // beforeTrace decides how long the trace is to last, and whether the kernel's recorder should give
@@ -158,24 +187,17 @@ func busyShare(t *evidence.Toll) (share, own float64, known bool) {
 	if t == nil || t.LimitCPUs <= 0 {
 		return 0, 0, false
 	}
-	for _, s := range t.Stages {
-		if s.Name != evidence.StageCounters {
-			continue
-		}
-		var sum evidence.Slice
-		for _, x := range s.Slices {
-			sum.Add(x)
-		}
-		whole := float64(sum.NS) * t.LimitCPUs
-		own = float64(sum.CPUNS) / whole
-		switch {
-		case sum.NS == 0:
-			return 0, 0, false
-		case t.Quota:
-			return own, own, true
-		case slices.Contains(t.Counters, evidence.CountedIdle):
-			return max(0, 1-float64(sum.IdleNS)/whole), own, true
-		}
+	sum, known := countersAlone(t)
+	if !known {
+		return 0, 0, false
+	}
+	whole := float64(sum.NS) * t.LimitCPUs
+	own = float64(sum.CPUNS) / whole
+	switch {
+	case t.Quota:
+		return own, own, true
+	case slices.Contains(t.Counters, evidence.CountedIdle):
+		return max(0, 1-float64(sum.IdleNS)/whole), own, true
 	}
 	return 0, 0, false
 }

@@ -1,8 +1,10 @@
 package collect
 
 import (
+	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"testing"
 	"time"
@@ -32,6 +34,30 @@ func TestBusyShare(t *testing.T) {
 	} {
 		if got, _, known := busyShare(c.toll); got != c.want || known != c.known {
 			t.Errorf("%s: %v, %v; want %v, %v", c.name, got, known, c.want, c.known)
+		}
+	}
+}
+
+// The start of the kernel's recorder takes its time where few CPUs are idle.
+func TestStartCPUs(t *testing.T) {
+	cpus := float64(runtime.NumCPU())
+	for _, c := range []struct {
+		name string
+		idle float64 // share of the machine
+		want float64 // CPUs
+	}{
+		{"half is idle", 0.5, 0},
+		{"a fifth is idle", 0.2, 0.05 * cpus},
+		{"nothing is idle", 0, 0.03 * cpus},
+	} {
+		stage := evidence.Stage{Name: evidence.StageCounters, Slices: []evidence.Slice{{NS: 1e9, IdleNS: int64(c.idle * cpus * 1e9)}}}
+		r := &run{session: &session{}, tally: &tally{toll: evidence.Toll{Stages: []evidence.Stage{stage}}, seen: map[evidence.Counted]bool{evidence.CountedIdle: true}}}
+		if got := r.startCPUs(); math.Abs(got-c.want) > 1e-6 {
+			t.Errorf("%s: %v CPUs, want %v", c.name, got, c.want)
+		}
+		r.o.Alone = &stage
+		if got := r.startCPUs(); got != 0 {
+			t.Errorf("%s: a segment of many waits: %v CPUs", c.name, got)
 		}
 	}
 }
