@@ -91,7 +91,8 @@ func against(ctx context.Context, o options, out, progress io.Writer) error {
 }
 
 // measureRows makes the inputs and measures each row which only matches.
-func measureRows(ctx context.Context, root string, o options, only *regexp.Regexp, base, tree side, progress io.Writer) ([]result, error) {
+func measureRows(ctx context.Context, root string, o options, only *regexp.Regexp, base, tree side,
+	progress io.Writer) ([]result, error) {
 	results := []result{}
 	if o.pairs == 0 {
 		return results, nil
@@ -130,7 +131,8 @@ func (c *comparison) print(out io.Writer) {
 	}
 	fmt.Fprintln(out)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, strings.Repeat(" ", rowWidth)+"\tbase CPU s\ttree CPU s\tratio\t95 % interval\tmax RSS\tprivate\tpairs x runs\t")
+	fmt.Fprintln(w, strings.Repeat(" ", rowWidth)+
+		"\tbase CPU s\ttree CPU s\tratio\t95 % interval\tmax RSS\tprivate\tpairs x runs\t")
 	failed := 0
 	for _, r := range c.Rows {
 		if r.NotMeasured != "" {
@@ -142,7 +144,8 @@ func (c *comparison) print(out io.Writer) {
 			failed++
 			state = "FAILS: " + r.Fails
 		}
-		fmt.Fprintf(w, "%-*s\t%.3f\t%.3f\t%.3f\t%s\t%s\t%s\t%d x %d\t  %s\n", rowWidth, r.Name, r.BaseCPU, r.TreeCPU, r.Ratio, r.interval(), factor(r.RSS), factor(r.Private), len(r.Ratios), r.Runs, state)
+		fmt.Fprintf(w, "%-*s\t%.3f\t%.3f\t%.3f\t%s\t%s\t%s\t%d x %d\t  %s\n", rowWidth, r.Name,
+			r.BaseCPU, r.TreeCPU, r.Ratio, r.interval(), factor(r.RSS), factor(r.Private), len(r.Ratios), r.Runs, state)
 	}
 	w.Flush()
 	fmt.Fprintf(out, "%d of %d rows fail; ratios are tree over base, less is better\n", failed, len(c.Rows))

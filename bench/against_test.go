@@ -160,7 +160,8 @@ func TestWorktree(t *testing.T) {
 	repo := t.TempDir()
 	ctx := t.Context()
 	for _, args := range [][]string{
-		{"init", "-q"}, {"-c", "user.name=x", "-c", "user.email=x@localhost", "commit", "-q", "--allow-empty", "-m", "empty"},
+		{"init", "-q"}, {"-c", "user.name=x", "-c", "user.email=x@localhost", "commit", "-q",
+			"--allow-empty", "-m", "empty"},
 	} {
 		if _, err := git(ctx, repo, args...); err != nil {
 			t.Skip(err)
@@ -203,12 +204,16 @@ func TestWorktree(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
-		{"--pairs 3", "--pairs: needs --against"}, {"--against x --pairs -1", "--pairs: want 0"}, {"--against x --format yaml", "--format: want text"},
-		{"--against x y", `"y" is no flag`}, {"--sizes 5,x", `--sizes: want sizes in MB, got "x"`}, {"--runs 0", "--runs: want 1"},
-		{"--against= --pairs 1", "want a commit"}, {"--against no-such-commit", "is no commit"}, {"--against HEAD --only (", "--only"},
+		{"--pairs 3", "--pairs: needs --against"}, {"--against x --pairs -1", "--pairs: want 0"},
+		{"--against x --format yaml", "--format: want text"},
+		{"--against x y", `"y" is no flag`}, {"--sizes 5,x", `--sizes: want sizes in MB, got "x"`},
+		{"--runs 0", "--runs: want 1"},
+		{"--against= --pairs 1", "want a commit"}, {"--against no-such-commit", "is no commit"},
+		{"--against HEAD --only (", "--only"},
 	} {
 		var out bytes.Buffer
-		if err := bench(t.Context(), strings.Fields(c.args), &out, &out); err == nil || !strings.Contains(err.Error(), c.want) {
+		if err := bench(t.Context(), strings.Fields(c.args), &out, &out); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", c.args, err, c.want)
 		}
 	}
@@ -227,7 +232,8 @@ func TestAgainst(t *testing.T) {
 	if _, err := git(t.Context(), "..", "rev-parse", "HEAD"); err != nil {
 		t.Skip(err)
 	}
-	o, err := readOptions([]string{"--against", "HEAD", "--pairs", "1", "--sizes", "1", "--only", "1 MB", "--dir", t.TempDir(), "--format", "json"}, nil)
+	o, err := readOptions([]string{"--against", "HEAD", "--pairs", "1", "--sizes", "1", "--only",
+		"1 MB", "--dir", t.TempDir(), "--format", "json"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +256,8 @@ func TestAgainst(t *testing.T) {
 	}
 	var text bytes.Buffer
 	c.print(&text)
-	for _, want := range []string{"base: ", "says the same: ", "reader, every event, 1 MB", "explain, 1 MB", "too few pairs", "of 4 rows fail"} {
+	for _, want := range []string{"base: ", "says the same: ", "reader, every event, 1 MB",
+		"explain, 1 MB", "too few pairs", "of 4 rows fail"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, &text)
 		}

@@ -25,11 +25,13 @@ func TestBench(t *testing.T) {
 		t.Skip("builds and runs whystall")
 	}
 	var out bytes.Buffer
-	if err := bench(t.Context(), []string{"--runs", "1", "--sizes", "1", "--dir", t.TempDir()}, &out, &out); err != nil {
+	if err := bench(t.Context(), []string{"--runs", "1", "--sizes", "1", "--dir", t.TempDir()},
+		&out, &out); err != nil {
 		t.Fatalf("%v\n%s", err, &out)
 	}
 	t.Logf("%s", &out)
-	for _, want := range []string{"1 MB: ", "format of Go 1.21: ", "x/exp/trace, empty loop", "whystall reader", "whystall explain", "go tool trace"} {
+	for _, want := range []string{"1 MB: ", "format of Go 1.21: ", "x/exp/trace, empty loop",
+		"whystall reader", "whystall explain", "go tool trace"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in the table", want)
 		}

@@ -67,9 +67,11 @@ func compare(ctx context.Context, out io.Writer, tr traceFile, programs []progra
 		}
 	}
 
-	fmt.Fprintf(out, "\n%s: %.1f MB, %s events as x/exp/trace counts them; medians of %d\n", tr.title, float64(tr.size)/1e6, events, runs)
+	fmt.Fprintf(out, "\n%s: %.1f MB, %s events as x/exp/trace counts them; medians of %d\n",
+		tr.title, float64(tr.size)/1e6, events, runs)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, strings.Repeat(" ", nameWidth)+"\tCPU s\twall s\tmax RSS MB\tprivate MB\tGo heap MB\tCPU of x/exp's\t")
+	fmt.Fprintln(w, strings.Repeat(" ", nameWidth)+
+		"\tCPU s\twall s\tmax RSS MB\tprivate MB\tGo heap MB\tCPU of x/exp's\t")
 	first := median(costs[0])
 	var ledger, page cost
 	for i, p := range programs {
@@ -86,7 +88,8 @@ func compare(ctx context.Context, out io.Writer, tr traceFile, programs []progra
 		if p.goal > 0 {
 			share += verdict(ratio, p.goal)
 		}
-		fmt.Fprintf(w, "%-*s\t%.2f\t%.2f\t%s\t%s\t%s\t%s\t\n", nameWidth, p.name, c.cpu.Seconds(), c.wall.Seconds(), mb(c.rss), mb(c.private), mb(c.heap), share)
+		fmt.Fprintf(w, "%-*s\t%.2f\t%.2f\t%s\t%s\t%s\t%s\t\n", nameWidth, p.name, c.cpu.Seconds(),
+			c.wall.Seconds(), mb(c.rss), mb(c.private), mb(c.heap), share)
 		if p.page != "" {
 			page = c
 		} else {
@@ -133,7 +136,8 @@ func median(costs []cost) cost {
 		slices.Sort(all)
 		return all[(len(all)-1)/2]
 	}
-	m := cost{cpu: mid(func(c cost) time.Duration { return c.cpu }), wall: mid(func(c cost) time.Duration { return c.wall })}
+	m := cost{cpu: mid(func(c cost) time.Duration { return c.cpu }),
+		wall: mid(func(c cost) time.Duration { return c.wall })}
 	for _, c := range costs {
 		m.rss, m.private, m.heap = max(m.rss, c.rss), max(m.private, c.private), max(m.heap, c.heap)
 	}

@@ -73,7 +73,8 @@ func fleetScale(ctx context.Context, args []string, out, progress io.Writer) err
 			s.containers = *containers
 		}
 		if s.hosts < 2*s.illHosts || s.containers < s.illContainers {
-			return fmt.Errorf("--hosts %d --containers %d: want at least %d and %d", s.hosts, s.containers, 2*s.illHosts, s.illContainers)
+			return fmt.Errorf("--hosts %d --containers %d: want at least %d and %d", s.hosts,
+				s.containers, 2*s.illHosts, s.illContainers)
 		}
 		r, err := measureFleet(ctx, program, filepath.Join(dir, e.name), e, s, progress)
 		if err != nil {
@@ -117,7 +118,8 @@ type fleetRow struct {
 }
 
 // measureFleet fills one engine, and asks it.
-func measureFleet(ctx context.Context, program, dir string, e *fleetEngine, s fleetSize, progress io.Writer) (*fleetRow, error) {
+func measureFleet(ctx context.Context, program, dir string, e *fleetEngine, s fleetSize,
+	progress io.Writer) (*fleetRow, error) {
 	end := time.Now().Add(-2 * time.Minute).Truncate(time.Minute)
 	r := &fleetRow{Engine: e.name, Size: fmt.Sprintf("%d hosts, %d containers", s.hosts, s.containers)}
 	fmt.Fprintf(progress, "%s: %s\n", e.name, r.Size)
@@ -133,7 +135,8 @@ func measureFleet(ctx context.Context, program, dir string, e *fleetEngine, s fl
 		return nil, err
 	}
 	defer p.close()
-	args := []string{"fleet", "--prom", p.address, "--at", end.UTC().Format(time.RFC3339), "--since", "30m", "--timeout", "60s", "--max-samples", "100000000", "--format", "json"}
+	args := []string{"fleet", "--prom", p.address, "--at", end.UTC().Format(time.RFC3339),
+		"--since", "30m", "--timeout", "60s", "--max-samples", "100000000", "--format", "json"}
 	var dry fleetAnswer
 	if _, err := runFleet(ctx, program, append(slices.Clone(args), "--dry-run"), &dry); err != nil {
 		return nil, err
@@ -208,7 +211,8 @@ func (r *fleetRow) count(qs []question, dry *fleetAnswer) {
 				rule = d.Purpose
 			}
 		}
-		summed := slices.ContainsFunc([]string{"topk(", "count(", "quantile("}, func(s string) bool { return strings.HasPrefix(q.Query, s) })
+		summed := slices.ContainsFunc([]string{"topk(", "count(", "quantile("},
+			func(s string) bool { return strings.HasPrefix(q.Query, s) })
 		if q.First = summed || rule == ""; !q.First {
 			r.SecondCPU += q.CPU
 			continue
@@ -273,7 +277,8 @@ func printFleet(w io.Writer, rows []*fleetRow) {
 	line("engine's CPU, coverage + first stage", func(r *fleetRow) string { return short(r.FirstCPU) })
 	line("engine's CPU, the worst members", func(r *fleetRow) string { return short(r.SecondCPU) })
 	line("dearest question of a rule", func(r *fleetRow) string { return short(r.RuleCPU) })
-	line("questions, time of all", func(r *fleetRow) string { return fmt.Sprintf("%d, %s", r.Questions, short(r.Wall)) })
+	line("questions, time of all",
+		func(r *fleetRow) string { return fmt.Sprintf("%d, %s", r.Questions, short(r.Wall)) })
 	line("largest first-stage answer", func(r *fleetRow) string { return fmt.Sprintf("%d bytes", r.Answer) })
 	line("whystall's peak memory", func(r *fleetRow) string { return mib(r.Memory) })
 	line("the same with an answer of 2 GB", func(r *fleetRow) string { return mib(r.MemoryHuge) })

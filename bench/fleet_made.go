@@ -76,8 +76,10 @@ func hostMetrics() []madeMetric {
 		{name: "node_time_clocksource_current_info", labels: `clocksource="tsc"`, level: 1},
 	}
 	for cpu := range 4 {
-		m = append(m, madeMetric{name: "node_cpu_seconds_total", labels: fmt.Sprintf(`cpu="%d",mode="idle"`, cpu), grow: steady(40)},
-			madeMetric{name: "node_cpu_seconds_total", labels: fmt.Sprintf(`cpu="%d",mode="steal"`, cpu), grow: steady(0.2)})
+		m = append(m, madeMetric{name: "node_cpu_seconds_total",
+			labels: fmt.Sprintf(`cpu="%d",mode="idle"`, cpu), grow: steady(40)},
+			madeMetric{name: "node_cpu_seconds_total", labels: fmt.Sprintf(`cpu="%d",mode="steal"`,
+				cpu), grow: steady(0.2)})
 	}
 	return m
 }
@@ -105,7 +107,8 @@ func hostLabels(f *madeFleet, i int) string {
 
 func containerLabels(_ *madeFleet, i int) string {
 	ns := i / 100 % 50 // a workload has 100 pods
-	return fmt.Sprintf(`cluster="c%d",namespace="ns%d",pod="app%d-7d9f%06x-%05d",container="app"`, i/100%10, ns, i/100, 0xabc000+i/100, i)
+	return fmt.Sprintf(`cluster="c%d",namespace="ns%d",pod="app%d-7d9f%06x-%05d",container="app"`,
+		i/100%10, ns, i/100, 0xabc000+i/100, i)
 }
 
 // each gives all series, metric by metric.
@@ -215,7 +218,8 @@ func (f *madeFleet) openMetrics(w io.Writer) error {
 type fleetEngine struct {
 	name              string
 	hosts, containers int
-	start             func(ctx context.Context, dir string, f *madeFleet) (address string, pid int, stop func(), err error)
+	start             func(ctx context.Context, dir string, f *madeFleet) (address string, pid int,
+		stop func(), err error)
 }
 
 var fleetEngines = []*fleetEngine{
@@ -224,7 +228,8 @@ var fleetEngines = []*fleetEngine{
 }
 
 func startVictoria(ctx context.Context, dir string, f *madeFleet) (string, int, func(), error) {
-	address, pid, stop, err := startEngine(ctx, "victoria-metrics", "-storageDataPath="+dir, "-httpListenAddr=ADDRESS", "-search.latencyOffset=1s", "-retentionPeriod=1y")
+	address, pid, stop, err := startEngine(ctx, "victoria-metrics", "-storageDataPath="+dir,
+		"-httpListenAddr=ADDRESS", "-search.latencyOffset=1s", "-retentionPeriod=1y")
 	if err != nil {
 		return "", 0, nil, err
 	}
@@ -251,7 +256,8 @@ func startPrometheus(ctx context.Context, dir string, f *madeFleet) (string, int
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", 0, nil, err
 	}
-	om, config, tsdb := filepath.Join(dir, "samples.om"), filepath.Join(dir, "prometheus.yml"), filepath.Join(dir, "tsdb")
+	om, config, tsdb := filepath.Join(dir, "samples.om"), filepath.Join(dir, "prometheus.yml"),
+		filepath.Join(dir, "tsdb")
 	file, err := os.Create(om)
 	if err == nil {
 		err = errors.Join(f.openMetrics(file), file.Close(), os.WriteFile(config, nil, 0o600))
@@ -266,7 +272,8 @@ func startPrometheus(ctx context.Context, dir string, f *madeFleet) (string, int
 		return "", 0, nil, fmt.Errorf("promtool: %w: %.500s", err, out.String())
 	}
 	os.Remove(om)
-	return startEngine(ctx, "prometheus", "--config.file="+config, "--storage.tsdb.path="+tsdb, "--storage.tsdb.retention.time=100y", "--web.listen-address=ADDRESS")
+	return startEngine(ctx, "prometheus", "--config.file="+config, "--storage.tsdb.path="+tsdb,
+		"--storage.tsdb.retention.time=100y", "--web.listen-address=ADDRESS")
 }
 
 // startEngine starts an engine on loopback, and waits until it answers.

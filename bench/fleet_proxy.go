@@ -68,7 +68,8 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answerHuge(w)
 		return
 	}
-	q, err := http.NewRequestWithContext(r.Context(), r.Method, "http://"+p.engine+r.URL.RequestURI(), bytes.NewReader(body))
+	q, err := http.NewRequestWithContext(r.Context(), r.Method, "http://"+p.engine+
+		r.URL.RequestURI(), bytes.NewReader(body))
 	if err != nil {
 		return
 	}
@@ -85,7 +86,8 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer, _ := io.ReadAll(resp.Body)
 	if query != "" {
 		p.mu.Lock()
-		p.asked = append(p.asked, question{Query: query, CPU: cpuOf(p.pid) - before, Wall: time.Since(start), Bytes: int64(len(answer))})
+		p.asked = append(p.asked, question{Query: query, CPU: cpuOf(p.pid) - before,
+			Wall: time.Since(start), Bytes: int64(len(answer))})
 		p.mu.Unlock()
 	}
 	_, _ = w.Write(answer)

@@ -77,7 +77,8 @@ func runFirst() bool {
 	ok := true
 	for _, t := range threads {
 		tid, _ := strconv.Atoi(t.Name())
-		_, _, errno := syscall.RawSyscall(syscall.SYS_SCHED_SETSCHEDULER, uintptr(tid), roundRobin, uintptr(unsafe.Pointer(&priority)))
+		_, _, errno := syscall.RawSyscall(syscall.SYS_SCHED_SETSCHEDULER, uintptr(tid), roundRobin,
+			uintptr(unsafe.Pointer(&priority)))
 		ok = ok && errno == 0
 	}
 	return ok

@@ -120,9 +120,11 @@ func harm(ctx context.Context, args []string, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	r := harmReport{Date: time.Now().UTC().Format("2006-01-02 15:04"), Go: runtime.Version(), Kernel: kernelRelease(), CPUs: runtime.NumCPU(), CPU: cpuModel(), Window: o.window.Seconds(), Notes: []string{}}
+	r := harmReport{Date: time.Now().UTC().Format("2006-01-02 15:04"), Go: runtime.Version(),
+		Kernel: kernelRelease(), CPUs: runtime.NumCPU(), CPU: cpuModel(), Window: o.window.Seconds(), Notes: []string{}}
 	if os.Geteuid() != 0 {
-		r.Notes = append(r.Notes, "Not root: the kernel is recorded by perf_event as far as it is permitted, and targets in a cgroup are left out.")
+		r.Notes = append(r.Notes,
+			"Not root: the kernel is recorded by perf_event as far as it is permitted, and targets in a cgroup are left out.")
 	}
 	for _, t := range stressedTargets() {
 		if parts := o.chosen(t); len(parts) > 0 {
@@ -146,7 +148,8 @@ func harm(ctx context.Context, args []string, out, progress io.Writer) error {
 }
 
 // harmOf measures one target. What goes wrong is in its table: the others are still measured.
-func harmOf(ctx context.Context, t stressed, parts []part, o harmOptions, whystall, dir string, progress io.Writer) (table harmTarget) {
+func harmOf(ctx context.Context, t stressed, parts []part, o harmOptions, whystall, dir string,
+	progress io.Writer) (table harmTarget) {
 	table = harmTarget{Target: t.key, Title: t.title, Notes: []string{}}
 	err := func() (err error) {
 		program, note, err := buildTarget(ctx, t, dir)
@@ -222,7 +225,8 @@ func (s *stand) pairs(ctx context.Context, parts []part, table *harmTarget, prog
 			table.bare = append(table.bare, without.window)
 			if p.whole {
 				if with.early.Due > 0 {
-					table.row(p.key+"-early", p.title+", before its trace starts").add(with.early, without.early, with.earlyOwn)
+					table.row(p.key+"-early", p.title+", before its trace starts").add(with.early,
+						without.early, with.earlyOwn)
 				}
 				table.row(p.key+"-all", p.title+", from its start to its end").add(with.all, without.all, with.allOwn)
 			}
@@ -252,7 +256,8 @@ const foreignLimit = 0.08
 // and the target is to be as stressed in the last pair as in the first. Of what the recorded window
 // felt like nothing is asked. A pair into which others came is taken anew as well. If anew is above
 // anewLimit, the last one was no better.
-func (s *stand) steadyPair(ctx context.Context, p part, recorded bool, progress io.Writer) (without, with felts, anew int, err error) {
+func (s *stand) steadyPair(ctx context.Context, p part, recorded bool, progress io.Writer) (without,
+	with felts, anew int, err error) {
 	for ; ; anew++ {
 		without, with, err = s.pair(ctx, p, recorded)
 		if err != nil {
@@ -260,7 +265,8 @@ func (s *stand) steadyPair(ctx context.Context, p part, recorded bool, progress 
 		}
 		bare, w := without.window, with.window
 		fmt.Fprintf(progress, "%s %s: p50 %.2f -> %.2f ms, p99 %.1f -> %.1f ms, %.0f -> %.0f/s, busy %.2f -> %.2f, others %.2f -> %.2f, recorder %.3f; %s\n", s.t.key, p.key,
-			bare.P50, w.P50, bare.P99, w.P99, bare.PerS, w.PerS, bare.Busy, w.Busy, bare.Foreign, w.Foreign, with.own, with.slices)
+			bare.P50, w.P50, bare.P99, w.P99, bare.PerS, w.PerS, bare.Busy, w.Busy, bare.Foreign,
+			w.Foreign, with.own, with.slices)
 		idle, busy := bare.Busy < busyLow-0.03 && s.note == "", bare.Busy > busyHigh || bare.PerS < keptUp*s.rate
 		foreign := max(bare.Foreign, w.Foreign) > foreignLimit
 		if !idle && !busy && !foreign {

@@ -71,7 +71,8 @@ func TestHarmNames(t *testing.T) {
 }
 
 func TestHarmOptions(t *testing.T) {
-	for _, args := range [][]string{{"x"}, {"--pairs", "0"}, {"--seconds", "0.1"}, {"--settle", "2m"}, {"--only", "("}, {"--format", "xml"}, {"--rate", "0"}} {
+	for _, args := range [][]string{{"x"}, {"--pairs", "0"}, {"--seconds", "0.1"},
+		{"--settle", "2m"}, {"--only", "("}, {"--format", "xml"}, {"--rate", "0"}} {
 		if _, err := readHarmOptions(args); err == nil {
 			t.Errorf("%v: no error", args)
 		}

@@ -102,7 +102,8 @@ func (s *stand) fetched(ctx context.Context, p part) (f felts, err error) {
 func (s *stand) recorded(ctx context.Context, p part) (f felts, err error) {
 	file := filepath.Join(s.dir, p.key+".case")
 	seconds := math.Ceil((s.o.settle + s.o.window + time.Second).Seconds())
-	args := append([]string{"record", "--pid", strconv.Itoa(s.target.pid), "--for", fmt.Sprintf("%.0fs", seconds), "--force", "-o", file}, p.args...)
+	args := append([]string{"record", "--pid", strconv.Itoa(s.target.pid), "--for",
+		fmt.Sprintf("%.0fs", seconds), "--force", "-o", file}, p.args...)
 	cmd := exec.CommandContext(ctx, s.whystall, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 20 * time.Second

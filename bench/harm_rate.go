@@ -50,7 +50,8 @@ func (s *search) step(busy, answered float64) (found bool) {
 		return s.good >= 2
 	case busy < 0.3:
 		s.good = 0
-		s.rate *= min(4, 0.6/max(busy, 0.01)) // not the whole way: an idle CPU is slower, and so is a server whose heap grows
+		s.rate *= min(4, 0.6/max(busy,
+			0.01)) // not the whole way: an idle CPU is slower, and so is a server whose heap grows
 	default:
 		s.good = 0
 		s.rate *= min(2, max(0.5, busyAim/max(busy, 0.01)))

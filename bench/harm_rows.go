@@ -141,7 +141,8 @@ func (t *harmTarget) sum(keys []string) {
 		P50: pick(func(f felt) float64 { return f.P50 }), P99: pick(func(f felt) float64 { return f.P99 }),
 		PerS: pick(func(f felt) float64 { return f.PerS }), CPU: pick(func(f felt) float64 { return f.CPU }),
 		Busy: pick(func(f felt) float64 { return f.Busy }), Switches: pick(func(f felt) float64 { return f.Switches }),
-		Due: int(pick(func(f felt) float64 { return float64(f.Due) })), Failed: int(pick(func(f felt) float64 { return float64(f.Failed) })),
+		Due:    int(pick(func(f felt) float64 { return float64(f.Due) })),
+		Failed: int(pick(func(f felt) float64 { return float64(f.Failed) })),
 	}
 	for _, k := range keys {
 		if r := t.seen[k]; r != nil {

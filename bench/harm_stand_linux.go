@@ -160,7 +160,8 @@ func (s *stand) findRate(ctx context.Context, progress io.Writer) error {
 			continue
 		}
 		answered := f.PerS / at.rate
-		fmt.Fprintf(progress, "%s: at %.0f/s %.0f %% busy, %.0f %% answered, p99 %.1f ms\n", s.t.key, at.rate, 100*f.Busy, 100*answered, f.P99)
+		fmt.Fprintf(progress, "%s: at %.0f/s %.0f %% busy, %.0f %% answered, p99 %.1f ms\n",
+			s.t.key, at.rate, 100*f.Busy, 100*answered, f.P99)
 		if at.step(f.Busy, answered) {
 			s.note = at.note
 			if err := s.setRate(at.rate); err != nil {

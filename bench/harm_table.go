@@ -33,7 +33,8 @@ func (r *harmReport) write(out io.Writer, format string) error {
 		enc.SetIndent("", "  ")
 		return enc.Encode(r)
 	}
-	fmt.Fprintf(out, "%s, %s, Linux %s, %d CPUs, %s; windows of %.3g s\n", r.Date, r.Go, r.Kernel, r.CPUs, r.CPU, r.Window)
+	fmt.Fprintf(out, "%s, %s, Linux %s, %d CPUs, %s; windows of %.3g s\n", r.Date, r.Go, r.Kernel,
+		r.CPUs, r.CPU, r.Window)
 	fmt.Fprintf(out, "Medians of the ratios recorded / undisturbed of pairs of windows, with their 95 %% intervals.\n")
 	fmt.Fprintf(out, "Goals: p99 at most %.2f, throughput at least %.2f.\n", p99Goal, throughputGoal)
 	for _, n := range r.Notes {
@@ -64,7 +65,8 @@ func (t *harmTarget) write(out io.Writer) {
 	fmt.Fprintln(w, "  \tp50\tp99\tthroughput\tCPU per answer\trecorder\tpairs\t")
 	for _, r := range t.Rows {
 		if r.Pairs > 0 {
-			fmt.Fprintf(w, "  %s\t%v\t%v\t%v\t%v\t%.3f CPUs\t%d\t%s\n", r.Title, r.P50, r.P99, r.Throughput, r.CPU, r.Own, r.Pairs, r.mark())
+			fmt.Fprintf(w, "  %s\t%v\t%v\t%v\t%v\t%.3f CPUs\t%d\t%s\n", r.Title, r.P50, r.P99,
+				r.Throughput, r.CPU, r.Own, r.Pairs, r.mark())
 		}
 		if r.NotMeasured != "" {
 			fmt.Fprintf(w, "  %s\tnot measured: %s\n", r.Title, r.NotMeasured)

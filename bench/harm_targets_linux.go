@@ -34,7 +34,8 @@ func stressedTargets() []stressed {
 	return []stressed{
 		{key: "go-busy", title: "Go, garbage collection at work"},
 		{key: "go-quota", title: "Go at a CPU quota of 1", limits: limits{cpus: 1}},
-		{key: "go-memcg", title: "Go at its cgroup's memory limit", limits: limits{memory: 150 << 20}, file: true, args: []string{"-heap=32", "-alloc=128"}},
+		{key: "go-memcg", title: "Go at its cgroup's memory limit",
+			limits: limits{memory: 150 << 20}, file: true, args: []string{"-heap=32", "-alloc=128"}},
 		{key: "go-memlimit", title: "Go at its GOMEMLIMIT", env: []string{"GOMEMLIMIT=85MiB"}},
 		{key: "go-gogc5", title: "Go with GOGC=5", env: []string{"GOGC=5"}, args: []string{"-heap=8"}},
 		{key: "go-10000", title: "Go with 10 000 goroutines", args: []string{"-goroutines=10000"}},
@@ -75,7 +76,8 @@ func buildTarget(ctx context.Context, t stressed, dir string) (program, note str
 	}
 	cmd := exec.CommandContext(ctx, "g++", "-O2", "-pthread", "-o", program, name)
 	if strings.HasSuffix(source, ".go") {
-		if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module target\n\ngo "+goLine(t.toolchain)+"\n"), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "go.mod"),
+			[]byte("module target\n\ngo "+goLine(t.toolchain)+"\n"), 0o644); err != nil {
 			return "", "", err
 		}
 		cmd = exec.CommandContext(ctx, "go", "build", "-o", program, "main.go")

@@ -161,7 +161,8 @@ func TestSearch(t *testing.T) {
 
 // TestNudged: a small drift is followed, and what is right stays.
 func TestNudged(t *testing.T) {
-	for _, c := range []struct{ busy, want float64 }{{0.85, 100}, {0.82, 100}, {0.935, 100 * busyAim / 0.935}, {0.5, 110}, {1, 90}} {
+	for _, c := range []struct{ busy, want float64 }{{0.85, 100}, {0.82, 100},
+		{0.935, 100 * busyAim / 0.935}, {0.5, 110}, {1, 90}} {
 		if got := nudged(100, c.busy); !(got > c.want-0.01 && got < c.want+0.01) {
 			t.Errorf("%v: got %v, want %v", c.busy, got, c.want)
 		}
@@ -188,7 +189,8 @@ func TestHarmRows(t *testing.T) {
 	if few.mark() != "MISSED: throughput" || few.P99.Median != 1.1 || few.CPU.Median != 1 {
 		t.Errorf("few: %q %+v", few.mark(), few)
 	}
-	if slow.mark() != "MISSED: p99" || slow.P99.Median != 1.3 || slow.P99.Low != 1 || slow.P99.High != 1.6 || slow.Own != 0.02 {
+	if slow.mark() != "MISSED: p99" || slow.P99.Median != 1.3 || slow.P99.Low != 1 ||
+		slow.P99.High != 1.6 || slow.Own != 0.02 {
 		t.Errorf("slow: %q %+v", slow.mark(), slow)
 	}
 	if s := (ratio{Each: []float64{1}, Median: 1}).String(); s != "1.00 (too few)" {
@@ -213,13 +215,15 @@ func TestHarmTable(t *testing.T) {
 	if err := errors.Join(r.write(&text, "text"), r.write(&js, "json")); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"not measured: no cgroups", "a note", "not measured: refused", "2.00 (too few)", "MISSED: p99", "0.030 CPUs"} {
+	for _, want := range []string{"not measured: no cgroups", "a note", "not measured: refused",
+		"2.00 (too few)", "MISSED: p99", "0.030 CPUs"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in:\n%s", want, &text)
 		}
 	}
 	var back harmReport
-	if err := json.Unmarshal(js.Bytes(), &back); err != nil || len(back.Targets) != 2 || back.Targets[1].Rows[1].P99.Median != 2 {
+	if err := json.Unmarshal(js.Bytes(), &back); err != nil || len(back.Targets) != 2 ||
+		back.Targets[1].Rows[1].P99.Median != 2 {
 		t.Errorf("%v: %+v", err, back)
 	}
 }

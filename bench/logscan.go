@@ -67,10 +67,13 @@ func scanLog(ctx context.Context, megabytes, runs int, dir, program string, stdo
 		}
 	}
 	cpu, wall := middle(explain.cpu)/middle(grep.cpu), middle(explain.wall)/middle(grep.wall)
-	fmt.Fprintf(stdout, "a log of %d MiB, median of %d; at most %d times grep's time and %d MiB\n", megabytes, runs, mostOfGrep, mostLogMemory>>20)
+	fmt.Fprintf(stdout, "a log of %d MiB, median of %d; at most %d times grep's time and %d MiB\n",
+		megabytes, runs, mostOfGrep, mostLogMemory>>20)
 	fmt.Fprintf(stdout, "%-18s %9s %9s %9s\n", "", "CPU s", "wall s", "RSS MiB")
-	fmt.Fprintf(stdout, "%-18s %9.2f %9.2f %9.1f\n", "grep -c", middle(grep.cpu), middle(grep.wall), slices.Max(grep.rss)/(1<<20))
-	fmt.Fprintf(stdout, "%-18s %9.2f %9.2f %9.1f\n", "whystall explain", middle(explain.cpu), middle(explain.wall), slices.Max(explain.rss)/(1<<20))
+	fmt.Fprintf(stdout, "%-18s %9.2f %9.2f %9.1f\n", "grep -c", middle(grep.cpu), middle(grep.wall),
+		slices.Max(grep.rss)/(1<<20))
+	fmt.Fprintf(stdout, "%-18s %9.2f %9.2f %9.1f\n", "whystall explain", middle(explain.cpu),
+		middle(explain.wall), slices.Max(explain.rss)/(1<<20))
 	fmt.Fprintf(stdout, "%-18s %8.2fx %8.2fx\n", "", cpu, wall)
 	return cpu <= mostOfGrep && wall <= mostOfGrep && slices.Max(explain.rss) <= mostLogMemory, nil
 }
@@ -87,7 +90,8 @@ func (s *scans) run(ctx context.Context, args ...string) error {
 		return fmt.Errorf("run %s: %w", args[0], err)
 	}
 	c := costOf(cmd.ProcessState, time.Since(started))
-	s.cpu, s.wall, s.rss = append(s.cpu, c.cpu.Seconds()), append(s.wall, c.wall.Seconds()), append(s.rss, float64(c.rss))
+	s.cpu, s.wall, s.rss = append(s.cpu, c.cpu.Seconds()), append(s.wall, c.wall.Seconds()),
+		append(s.rss, float64(c.rss))
 	return nil
 }
 
@@ -103,9 +107,11 @@ func makeLog(name string, size int64) error {
 		var wrote int
 		if line%500 == 0 {
 			cycle++
-			wrote, err = fmt.Fprintf(w, "gc %d @%.3fs 1%%: 0.034+41+0.004 ms clock, 0.068+0.20/24/49+0.009 ms cpu, 30->30->15 MB, 31 MB goal, 2 P\n", cycle, float64(cycle)/2)
+			wrote, err = fmt.Fprintf(w,
+				"gc %d @%.3fs 1%%: 0.034+41+0.004 ms clock, 0.068+0.20/24/49+0.009 ms cpu, 30->30->15 MB, 31 MB goal, 2 P\n", cycle, float64(cycle)/2)
 		} else {
-			wrote, err = fmt.Fprintf(w, "2026-11-22T20:%02d:%02d.%03dZ INFO request method=GET path=/items/%d status=200 bytes=%d took=%dus\n", line/60000%60, line/1000%60, line%1000, line*7919%100000, line*31%9000, line*17%4000)
+			wrote, err = fmt.Fprintf(w,
+				"2026-11-22T20:%02d:%02d.%03dZ INFO request method=GET path=/items/%d status=200 bytes=%d took=%dus\n", line/60000%60, line/1000%60, line%1000, line*7919%100000, line*31%9000, line*17%4000)
 		}
 		if err != nil {
 			break

@@ -179,13 +179,15 @@ func bench(ctx context.Context, args []string, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\n%s, %s, %d CPUs, %s\n", time.Now().UTC().Format("2006-01-02"), runtime.Version(), runtime.NumCPU(), cpuModel())
+	fmt.Fprintf(out, "\n%s, %s, %d CPUs, %s\n", time.Now().UTC().Format("2006-01-02"),
+		runtime.Version(), runtime.NumCPU(), cpuModel())
 	for i, tr := range traces {
 		programs := []program{
 			{name: "x/exp/trace, empty loop", args: []string{self, "child", "xexp", tr.name}},
 			{name: "whystall reader, every event", args: []string{self, "child", "events", tr.name}},
 			{name: "whystall reader, all states", args: []string{self, "child", "totals", tr.name}, goal: 8},
-			{name: "whystall explain, to the ledger", args: []string{whystall, "explain", tr.name}, goal: 4, found: true},
+			{name: "whystall explain, to the ledger", args: []string{whystall, "explain", tr.name},
+				goal: 4, found: true},
 		}
 		if i == 0 && o.page {
 			programs = append(programs, program{name: "go tool trace, to its first page", page: tr.name})

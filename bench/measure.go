@@ -88,7 +88,8 @@ func runPage(ctx context.Context, trace string, size int64) (c cost, why string,
 			if e := context.Cause(ctx); e != nil {
 				err = e
 			}
-			return c, fmt.Sprintf("go tool trace ended before its page: %v: %s", err, strings.TrimSpace(stderr.String())), nil
+			return c, fmt.Sprintf("go tool trace ended before its page: %v: %s", err,
+				strings.TrimSpace(stderr.String())), nil
 		case <-poll.C:
 			if !answers(ctx, "http://"+addr+"/") {
 				continue

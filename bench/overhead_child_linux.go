@@ -32,7 +32,8 @@ func serve() error {
 	http.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		requests.Add(1)
 		w.Header().Set("Content-Type", "application/json")
-		json.NewEncoder(w).Encode(map[string]any{"path": r.URL.Path, "agent": r.UserAgent(), "numbers": []int{1, 2, 3, 5, 8, 13}})
+		json.NewEncoder(w).Encode(map[string]any{"path": r.URL.Path, "agent": r.UserAgent(),
+			"numbers": []int{1, 2, 3, 5, 8, 13}})
 	})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -50,7 +50,8 @@ type attachable struct {
 func recorders(whystall, url string) []*attachable {
 	record := func(more ...string) func(int, string) []string {
 		return func(pid int, file string) []string {
-			return append([]string{whystall, "record", "--pid", strconv.Itoa(pid), "--for", "10m", "--force", "-o", file}, more...)
+			return append([]string{whystall, "record", "--pid", strconv.Itoa(pid), "--for", "10m",
+				"--force", "-o", file}, more...)
 		}
 	}
 	streaming := func(file string) bool {
@@ -67,7 +68,8 @@ func recorders(whystall, url string) []*attachable {
 		}
 	}
 	l := []*attachable{
-		{key: "nostacks", name: "whystall, without stacks", goal: 1.03, args: record("--no-probe", "--no-stacks"), ready: streaming},
+		{key: "nostacks", name: "whystall, without stacks", goal: 1.03,
+			args: record("--no-probe", "--no-stacks"), ready: streaming},
 		{key: "stacks", name: "whystall, with stacks", goal: 1.06, args: record("--no-probe"), ready: streaming},
 		{key: "trace", name: "whystall, with the Go trace", args: record("--pprof", url), ready: streaming},
 		{key: "perf", name: "perf record -g, sched_switch, -p", args: perf()},
@@ -106,7 +108,8 @@ func overhead(ctx context.Context, args []string, out, _ io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%s, %s, %d CPUs, %s\n", time.Now().UTC().Format("2006-01-02"), runtime.Version(), runtime.NumCPU(), cpuModel())
+	fmt.Fprintf(out, "%s, %s, %d CPUs, %s\n", time.Now().UTC().Format("2006-01-02"),
+		runtime.Version(), runtime.NumCPU(), cpuModel())
 	if *server {
 		if err := measureServer(ctx, out, whystall, tmp, *pairs, *window, *settle, *only); err != nil {
 			return err
@@ -123,7 +126,8 @@ func overhead(ctx context.Context, args []string, out, _ io.Writer) error {
 }
 
 // measureServer measures the server with and without each recorder, and prints the table.
-func measureServer(ctx context.Context, out io.Writer, whystall, tmp string, pairs int, window, settle time.Duration, only string) error {
+func measureServer(ctx context.Context, out io.Writer, whystall, tmp string, pairs int, window,
+	settle time.Duration, only string) error {
 	srv, err := startHelper(ctx, "serve", "-")
 	if err != nil {
 		return err
@@ -137,7 +141,8 @@ func measureServer(ctx context.Context, out io.Writer, whystall, tmp string, pai
 	defer stop()
 	all := recorders(whystall, url)
 	if only != "" {
-		all = slices.DeleteFunc(all, func(a *attachable) bool { return !slices.Contains(strings.Split(only, ","), a.key) })
+		all = slices.DeleteFunc(all,
+			func(a *attachable) bool { return !slices.Contains(strings.Split(only, ","), a.key) })
 	}
 	if err := pause(ctx, time.Second); err != nil {
 		return err
@@ -173,7 +178,8 @@ func (h *helper) perRequest(ctx context.Context, window time.Duration) (float64,
 
 // attachEach attaches one recorder after the other, in turning order, and fills their ratios. It
 // gives what was measured without any.
-func attachEach(ctx context.Context, all []*attachable, pid int, tmp string, pairs int, settle time.Duration, measure func() (float64, error)) (bare []float64, err error) {
+func attachEach(ctx context.Context, all []*attachable, pid int, tmp string, pairs int,
+	settle time.Duration, measure func() (float64, error)) (bare []float64, err error) {
 	before, err := measure()
 	if err != nil {
 		return nil, err
@@ -225,7 +231,8 @@ func printRecorders(out io.Writer, all []*attachable) {
 		if a.goal > 0 {
 			goal = fmt.Sprintf("%+.0f %%: %s", 100*(a.goal-1), met(mid <= a.goal))
 		}
-		fmt.Fprintf(w, "%-*s\t%+.1f %%\t%+.1f to %+.1f %%\t%d\t%.3f\t%s\t\n", nameWidth, a.name, 100*(mid-1), 100*(low-1), 100*(high-1), len(a.ratios), cpus, goal)
+		fmt.Fprintf(w, "%-*s\t%+.1f %%\t%+.1f to %+.1f %%\t%d\t%.3f\t%s\t\n", nameWidth, a.name,
+			100*(mid-1), 100*(low-1), 100*(high-1), len(a.ratios), cpus, goal)
 	}
 	w.Flush()
 	for _, a := range all {
@@ -244,7 +251,8 @@ func met(ok bool) string {
 }
 
 // attached measures while the recorder is attached to the server.
-func (a *attachable) attached(ctx context.Context, pid int, file string, settle time.Duration, measure func() (float64, error)) (float64, error) {
+func (a *attachable) attached(ctx context.Context, pid int, file string, settle time.Duration,
+	measure func() (float64, error)) (float64, error) {
 	args := a.args(pid, file)
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	var output strings.Builder

@@ -45,7 +45,8 @@ func measureSwitches(ctx context.Context, out io.Writer, whystall, tmp string, r
 		if slow {
 			seconds = "20"
 		}
-		args := append([]string{"record", "--pid", strconv.Itoa(h.pid), "--no-probe", "--for", seconds + "s", "--budget", "100", "--force", "-o", file}, k[1:]...)
+		args := append([]string{"record", "--pid", strconv.Itoa(h.pid), "--no-probe", "--for",
+			seconds + "s", "--budget", "100", "--force", "-o", file}, k[1:]...)
 		cmd := exec.CommandContext(ctx, whystall, args...)
 		var output bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &output, &output
@@ -73,9 +74,11 @@ func measureSwitches(ctx context.Context, out io.Writer, whystall, tmp string, r
 		perSecond := float64(switched) / took.Seconds()
 		own := float64(used) / float64(took)
 		fmt.Fprintf(out, "%.0f switches/s, %s: the recorder took %.1f %% of a CPU and %s MB at most; its programs in the kernel %.2f us a switch; %d of %d events lost",
-			perSecond, k[0], 100*own, mb(c.rss), float64(cost.KernelNS)/float64(max(1, cost.Records+cost.Lost)*1000), cost.Lost, cost.Records+cost.Lost)
+			perSecond, k[0], 100*own, mb(c.rss),
+			float64(cost.KernelNS)/float64(max(1, cost.Records+cost.Lost)*1000), cost.Lost, cost.Records+cost.Lost)
 		if slow {
-			fmt.Fprintf(out, " (goals %.0f %%: %s, %d MB: %s)\n", 100*ownCPUGoal, met(own <= ownCPUGoal), ownRSSGoal>>20, met(c.rss < ownRSSGoal))
+			fmt.Fprintf(out, " (goals %.0f %%: %s, %d MB: %s)\n", 100*ownCPUGoal,
+				met(own <= ownCPUGoal), ownRSSGoal>>20, met(c.rss < ownRSSGoal))
 		} else {
 			fmt.Fprintf(out, " (goal none: %s)\n", met(cost.Lost == 0))
 		}
@@ -96,7 +99,8 @@ func measureSwitches(ctx context.Context, out io.Writer, whystall, tmp string, r
 		}
 		e := costOf(explain.ProcessState, time.Since(start))
 		fmt.Fprintf(out, "  its case of %s s: %s MB (goal %d: %s), explained in %.2f s, %.2f s of CPU, %s MB (goal %s: %s)\n",
-			seconds, mb(st.Size()), caseGoal>>20, met(st.Size() < caseGoal), e.wall.Seconds(), e.cpu.Seconds(), mb(e.rss), explainGoal, met(e.wall < explainGoal))
+			seconds, mb(st.Size()), caseGoal>>20, met(st.Size() < caseGoal), e.wall.Seconds(),
+			e.cpu.Seconds(), mb(e.rss), explainGoal, met(e.wall < explainGoal))
 	}
 	return nil
 }
@@ -146,7 +150,8 @@ func kernelCost(file string) (c caseCost, err error) {
 func processCPU(pid int) int64 {
 	clock := ^uintptr(pid)<<3 | 2 // MAKE_PROCESS_CPUCLOCK(pid, CPUCLOCK_SCHED)
 	var ts syscall.Timespec
-	if _, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clock, uintptr(unsafe.Pointer(&ts)), 0); errno != 0 {
+	if _, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clock,
+		uintptr(unsafe.Pointer(&ts)), 0); errno != 0 {
 		return -1
 	}
 	return ts.Nano()

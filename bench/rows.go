@@ -148,7 +148,8 @@ func (m *result) sum(samples []pair) {
 	for _, p := range samples {
 		base, tree = append(base, p.base.cpu.Seconds()), append(tree, p.tree.cpu.Seconds())
 		baseRSS, treeRSS = append(baseRSS, float64(p.base.rss)), append(treeRSS, float64(p.tree.rss))
-		basePrivate, treePrivate = append(basePrivate, float64(p.base.private)), append(treePrivate, float64(p.tree.private))
+		basePrivate, treePrivate = append(basePrivate, float64(p.base.private)),
+			append(treePrivate, float64(p.tree.private))
 		m.Ratios = append(m.Ratios, p.tree.cpu.Seconds()/p.base.cpu.Seconds())
 	}
 	m.BaseCPU, m.TreeCPU = middle(base)/float64(m.Runs), middle(tree)/float64(m.Runs)

@@ -37,7 +37,8 @@ type different struct {
 
 // compareReports has both sides explain every recording, and compares the reports in JSON by the
 // marks of the present tree's schema. Which fields are sentences is written there and nowhere else.
-func compareReports(ctx context.Context, root string, patterns []string, base, tree side, progress io.Writer) (sameness, error) {
+func compareReports(ctx context.Context, root string, patterns []string, base, tree side,
+	progress io.Writer) (sameness, error) {
 	s := sameness{Differ: []different{}, Figures: []different{}}
 	b, err := os.ReadFile(filepath.Join(root, "internal/report/schema.json"))
 	if err != nil {

@@ -167,7 +167,8 @@ func (p *casePair) judge(ctx context.Context, whystall string) (j judged, err er
 	if jerr := json.Unmarshal(out.Bytes(), &c); jerr != nil {
 		return j, fmt.Errorf("compare %s %s: %w: %s", p.before, p.after, errors.Join(err, jerr), errs.String())
 	}
-	j = judged{kind: p.kind, service: p.service, attempt: p.attempt, load: math.NaN(), behind: math.NaN(), others: c.After.OthersCPUs - c.Before.OthersCPUs}
+	j = judged{kind: p.kind, service: p.service, attempt: p.attempt, load: math.NaN(),
+		behind: math.NaN(), others: c.After.OthersCPUs - c.Before.OthersCPUs}
 	for _, f := range c.Figures {
 		if f.Name == "requests_per_second" && f.Before > 0 {
 			j.load = f.After / f.Before
@@ -232,7 +233,8 @@ func tellVerdicts(w io.Writer, all []judged) error {
 		return j.kind == curedPair && math.Abs(j.others) <= 0.3 && (math.IsNaN(j.load) || j.load > 0.8)
 	}
 	line("cured, load alike, others within 0.3 CPUs", "all", alike)
-	an, aBy := line("the same, and as long behind them", "all", func(j judged) bool { return alike(j) && !(math.Abs(j.behind) > behindAlike) })
+	an, aBy := line("the same, and as long behind them", "all",
+		func(j judged) bool { return alike(j) && !(math.Abs(j.behind) > behindAlike) })
 	_, pBy := line(string(placeboPair), "all", func(j judged) bool { return j.kind == placeboPair })
 	t.Flush()
 	within := map[string]bool{}

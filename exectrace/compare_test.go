@@ -280,13 +280,16 @@ func tallyOurs(tb testing.TB, tr *Trace, tick int64, crowds [][2]int64, wantM in
 }
 
 var refStateNames = [...]string{
-	Undetermined: "Undetermined", NotExist: "NotExist", Runnable: "Runnable", Running: "Running", Waiting: "Waiting", Syscall: "Syscall", Idle: "Idle",
+	Undetermined: "Undetermined", NotExist: "NotExist", Runnable: "Runnable", Running: "Running",
+	Waiting: "Waiting", Syscall: "Syscall", Idle: "Idle",
 }
 
-var refRangeNames = [...]string{RangeGC: "GC concurrent mark phase", RangeAssist: "GC mark assist", RangeSweep: "GC incremental sweep"}
+var refRangeNames = [...]string{RangeGC: "GC concurrent mark phase", RangeAssist: "GC mark assist",
+	RangeSweep: "GC incremental sweep"}
 
 var refMetricNames = [...]string{
-	MetricHeapLive: "/memory/classes/heap/objects:bytes", MetricHeapGoal: "/gc/heap/goal:bytes", MetricGOMAXPROCS: "/sched/gomaxprocs:threads",
+	MetricHeapLive: "/memory/classes/heap/objects:bytes", MetricHeapGoal: "/gc/heap/goal:bytes",
+	MetricGOMAXPROCS: "/sched/gomaxprocs:threads",
 }
 
 // refReason is the word that the reference has for a reason.
@@ -333,7 +336,8 @@ func (y *tally) ours(tr *Trace, ev *Event, wantM int64, wantI int) {
 		if ev.Reason == ReasonCreate || ev.Reason == ReasonUnblock {
 			at = ev.OnStack
 		}
-		put("G%d %s->%s %q %x %x", ev.G, refStateNames[ev.From], refStateNames[ev.To], refReason(tr, ev), y.ourStack(tr, stack), y.ourStack(tr, at))
+		put("G%d %s->%s %q %x %x", ev.G, refStateNames[ev.From], refStateNames[ev.To],
+			refReason(tr, ev), y.ourStack(tr, stack), y.ourStack(tr, at))
 	case KindProc:
 		kind = "proc"
 		from, to := ev.From, ev.To
@@ -355,7 +359,8 @@ func (y *tally) ours(tr *Trace, ev *Event, wantM int64, wantI int) {
 		kind = "Label"
 		put("label %s", tr.String(ev.Name))
 	case KindRangeBegin, KindRangeActive, KindRangeEnd:
-		kind = map[Kind]string{KindRangeBegin: "RangeBegin", KindRangeActive: "RangeActive", KindRangeEnd: "RangeEnd"}[ev.Kind]
+		kind = map[Kind]string{KindRangeBegin: "RangeBegin", KindRangeActive: "RangeActive",
+			KindRangeEnd: "RangeEnd"}[ev.Kind]
 		name, scope := "", int64(-1)
 		switch ev.Range {
 		case RangeSTW:

@@ -21,7 +21,8 @@ func ExampleTrace_Totals() {
 	}
 	for _, e := range sum.Entries[:3] {
 		fmt.Printf("%-24s %5d goroutines: %v runnable, %v running\n", tr.String(e.Entry), e.Goroutines,
-			time.Duration(e.NS[exectrace.Runnable]).Round(time.Millisecond), time.Duration(e.NS[exectrace.Running]).Round(time.Millisecond))
+			time.Duration(e.NS[exectrace.Runnable]).Round(time.Millisecond),
+			time.Duration(e.NS[exectrace.Running]).Round(time.Millisecond))
 	}
 	fmt.Println(len(sum.Pauses), "pauses,", len(sum.GCs), "GC cycles")
 	for _, g := range tr.Gaps() {

@@ -104,7 +104,8 @@ func (r *Record) Event(g, on GoID) Event {
 		e.G, e.Slot, e.Stack, e.Name, e.Reason = g, r.Slot, r.Stack, r.Name, r.Reason
 		return e
 	case OpCreate:
-		e.G, e.Slot, e.On, e.OnSlot, e.Stack, e.OnStack, e.Reason = g, r.Slot, on, r.Arg, r.Stack, StackID(r.Name), r.Reason
+		e.G, e.Slot, e.On, e.OnSlot, e.Stack, e.OnStack, e.Reason = g, r.Slot, on, r.Arg, r.Stack,
+			StackID(r.Name), r.Reason
 		return e
 	case OpWake:
 		e.G, e.Slot, e.On, e.OnSlot, e.OnStack, e.Name, e.Reason = g, r.Slot, on, r.Arg, r.Stack, r.Name, r.Reason

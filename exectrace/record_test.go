@@ -51,7 +51,8 @@ func sameBatches(t testing.TB, tr *Trace) (n, other int) {
 			n++
 		}
 		if k != len(b.Other) || len(roster.born) != 0 {
-			t.Fatalf("a batch has %d whole events, %d are named, and %d born are not", len(b.Other), k, len(roster.born))
+			t.Fatalf("a batch has %d whole events, %d are named, and %d born are not", len(b.Other),
+				k, len(roster.born))
 		}
 		other += k
 	}

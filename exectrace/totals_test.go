@@ -135,7 +135,8 @@ func TestV2TotalsWithoutOrder(t *testing.T) {
 // brief leaves the long lists out.
 func brief(t *Totals) Totals {
 	b := *t
-	b.Entries, b.Pauses, b.GCs = b.Entries[:min(3, len(b.Entries))], b.Pauses[:min(3, len(b.Pauses))], b.GCs[:min(3, len(b.GCs))]
+	b.Entries, b.Pauses, b.GCs = b.Entries[:min(3, len(b.Entries))],
+		b.Pauses[:min(3, len(b.Pauses))], b.GCs[:min(3, len(b.GCs))]
 	return b
 }
 

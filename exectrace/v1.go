@@ -35,7 +35,8 @@ func (t *Trace) v1Run(way v1Way, yield func(v1Block) bool) {
 	m := t.newV1Merge()
 	m.packed = way.packed
 	if t.v1.freq == 0 {
-		t.read.gap(Gap{End: m.clock.time(t.v1.last), Reason: "the trace ends before it is complete, without the clock's rate and most stacks: times assume a CPU of 3 GHz and may be off by half"})
+		t.read.gap(Gap{End: m.clock.time(t.v1.last),
+			Reason: "the trace ends before it is complete, without the clock's rate and most stacks: times assume a CPU of 3 GHz and may be off by half"})
 	}
 	t.noteJoined(t.v1.joined, m.clock.time(t.v1.last))
 	if way.alone || t.opt.Workers == 1 {

@@ -139,7 +139,8 @@ func v1Compare(t *testing.T, data []byte) {
 			bumped++
 		}
 		if got := int64(ev.Time()); got != want {
-			t.Fatalf("event %d: %s: %s: the reference has time %d, by the rules it is %d, here %d", m, key, text, got, want, q[0].time)
+			t.Fatalf("event %d: %s: %s: the reference has time %d, by the rules it is %d, here %d",
+				m, key, text, got, want, q[0].time)
 		}
 		last = want
 		ours[key] = q[1:]
@@ -164,7 +165,8 @@ func v1Compare(t *testing.T, data []byte) {
 			}
 		}
 	}
-	t.Logf("%d events, %d goroutines; %d times moved by the reference, %d rounded otherwise", n, len(refTotals), bumped, floats)
+	t.Logf("%d events, %d goroutines; %d times moved by the reference, %d rounded otherwise", n,
+		len(refTotals), bumped, floats)
 }
 
 // v1FloatTime is the reference's conversion of the tick whose exact time, rounded down, is ns.
@@ -327,7 +329,8 @@ func v1Ours(t *testing.T, tr *Trace) (v1Streams, int) {
 		case KindSample:
 			key, text = fmt.Sprint("sample ", int64(ev.G), " ", p), at
 		case KindTaskBegin:
-			key, text = fmt.Sprint("task ", ev.Arg[0]), fmt.Sprintf("begin %d %s %d %s", ev.Arg[1], tr.String(ev.Name), on, at)
+			key, text = fmt.Sprint("task ", ev.Arg[0]), fmt.Sprintf("begin %d %s %d %s", ev.Arg[1],
+				tr.String(ev.Name), on, at)
 		case KindTaskEnd:
 			key, text = fmt.Sprint("task ", ev.Arg[0]), fmt.Sprintf("end %d %s", on, at)
 		case KindRegionBegin, KindRegionEnd:

@@ -95,7 +95,8 @@ const maxV1Holes = 4096
 
 // hole notes that [from,to) of the file is lost. finish sets its end in time.
 func (s *v1Scan) hole(from, to int, why string) {
-	h := v1Hole{proc: s.p, off: int64(from), bytes: int64(to - from), why: fmt.Sprintf("damage at byte %d: %s", from, why)}
+	h := v1Hole{proc: s.p, off: int64(from), bytes: int64(to - from),
+		why: fmt.Sprintf("damage at byte %d: %s", from, why)}
 	if s.p >= 0 {
 		h.start = s.procs[s.p].ts
 		h.why = fmt.Sprintf("a batch of P %d is damaged at byte %d: %s", s.procs[s.p].pid, from, why)

@@ -182,12 +182,15 @@ func TestV1Damaged(t *testing.T) {
 // Of two traces in one file the first is read, and a gap says where the other one starts: their
 // clocks and ids are not the same.
 func TestV1Joined(t *testing.T) {
-	for _, name := range []string{"srv-go1.13.15.trace", "srv-go1.16.15.trace", "srv-go1.20.14.trace", "srv-go1.21.13.trace"}[:often(4, 2)] {
+	for _, name := range []string{"srv-go1.13.15.trace", "srv-go1.16.15.trace",
+		"srv-go1.20.14.trace", "srv-go1.21.13.trace"}[:often(4, 2)] {
 		data, _, alone := v1Whole(t, name)
 		for _, second := range [][]byte{data, readFixture(t, v2Fixture)} {
 			tr := v1Read(t, append(bytes.Clone(data), second...), nil)
 			gaps := tr.Gaps()
-			if len(gaps) != 1 || !strings.Contains(gaps[0].Reason, fmt.Sprintf("another trace starts at byte %d", len(data))) || gaps[0].Bytes != int64(len(second)) {
+			if len(gaps) != 1 ||
+				!strings.Contains(gaps[0].Reason, fmt.Sprintf("another trace starts at byte %d",
+					len(data))) || gaps[0].Bytes != int64(len(second)) {
 				t.Errorf("%s: gaps %v", name, gaps)
 			}
 			if got, want := tr.Stats().Events, alone.Stats().Events; got != want {

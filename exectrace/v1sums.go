@@ -111,7 +111,8 @@ func (s *v1Sums) cuts() []uint64 {
 // v1Entry has, for a state in which a goroutine enters a window, the index of its sum and its
 // number in a status.
 var v1Entry = [stateCount]struct{ acc, status uint8 }{
-	Runnable: {accRunnable, goRunnable}, Running: {accRunning, goRunning}, Waiting: {accWaiting, goWaiting}, Syscall: {accSyscall, goSyscall},
+	Runnable: {accRunnable, goRunnable}, Running: {accRunning, goRunning},
+	Waiting: {accWaiting, goWaiting}, Syscall: {accSyscall, goSyscall},
 }
 
 // start takes over what the merge knows. It reports whether that is all there is to know.

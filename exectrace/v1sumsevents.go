@@ -55,7 +55,8 @@ func (s *v1Sums) take(c *v1Cursor, p *v1SumP) bool {
 				g.acc[accWaiting] += val
 				g.acc[accRunnable] -= val
 
-			case v1GoStop, v1GoSleep, v1GoBlock, v1GoBlockSend, v1GoBlockRecv, v1GoBlockSelect, v1GoBlockSync, v1GoBlockCond, v1GoBlockNet, v1GoBlockGC:
+			case v1GoStop, v1GoSleep, v1GoBlock, v1GoBlockSend, v1GoBlockRecv, v1GoBlockSelect,
+				v1GoBlockSync, v1GoBlockCond, v1GoBlockNet, v1GoBlockGC:
 				if g == nil {
 					return false
 				}

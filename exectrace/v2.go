@@ -155,7 +155,8 @@ func (p *pipeline) index() {
 			g.restart = true // an earlier trace follows
 		}
 		high = max(high, g.lastTs)
-		j := &job{g: g, freq: freq, out: make(chan block, queueBlocks+1), room: make(chan struct{}, queueBlocks/turnBlocks)}
+		j := &job{g: g, freq: freq, out: make(chan block, queueBlocks+1),
+			room: make(chan struct{}, queueBlocks/turnBlocks)}
 		for range cap(j.room) {
 			j.room <- struct{}{}
 		}

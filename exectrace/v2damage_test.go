@@ -39,7 +39,8 @@ func checkEvents(tb testing.TB, tr *Trace) checked {
 		if (ev.Slot == NoSlot) != (ev.G == NoGoroutine) && ev.Kind != KindSample {
 			tb.Fatalf("event %d: slot %d of goroutine %d", c.events, ev.Slot, ev.G)
 		}
-		if tr.version >= 22 && (ev.Slot != NoSlot && int(ev.Slot) >= len(tr.slots.goid) || ev.OnSlot != NoSlot && int(ev.OnSlot) >= len(tr.slots.goid)) {
+		if tr.version >= 22 && (ev.Slot != NoSlot && int(ev.Slot) >= len(tr.slots.goid) ||
+			ev.OnSlot != NoSlot && int(ev.OnSlot) >= len(tr.slots.goid)) {
 			tb.Fatalf("event %d: slots %d and %d of %d", c.events, ev.Slot, ev.OnSlot, len(tr.slots.goid))
 		}
 		switch ev.Kind {
@@ -204,7 +205,8 @@ func TestDropped(t *testing.T) {
 			// The header is the bytes before that end with the size.
 			head := b.off - 1
 			for ; ; head-- {
-				if h, ok := parseHeader(data[head:]); ok && h.kind == evEventBatch && h.ts == b.ts && head+h.n == b.off {
+				if h, ok := parseHeader(data[head:]); ok && h.kind == evEventBatch &&
+					h.ts == b.ts && head+h.n == b.off {
 					break
 				}
 			}
@@ -250,7 +252,8 @@ func TestGarbage(t *testing.T) {
 		switch name {
 		case "twice":
 			want = whole.events
-			if n := c.events - whole.events; n != 0 || !strings.Contains(tr.Gaps()[0].Reason, fmt.Sprintf("another trace starts at byte %d", len(data))) {
+			if n := c.events - whole.events; n != 0 ||
+				!strings.Contains(tr.Gaps()[0].Reason, fmt.Sprintf("another trace starts at byte %d", len(data))) {
 				t.Errorf("%s: %d events more than in one, gaps %v", name, n, tr.Gaps())
 			}
 		case "only":

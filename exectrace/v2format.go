@@ -80,15 +80,18 @@ type v2Shape struct {
 
 // v2Shapes are the shapes by type. A type that has no row is damage.
 var v2Shapes = [256]v2Shape{
-	evProcsChange: {true, 2}, evProcStart: {true, 2}, evProcStop: {true, 0}, evProcSteal: {true, 3}, evProcStatus: {true, 2},
-	evGoCreate: {true, 3}, evGoCreateSyscall: {true, 1}, evGoStart: {true, 2}, evGoDestroy: {true, 0}, evGoDestroySyscall: {true, 0},
+	evProcsChange: {true, 2}, evProcStart: {true, 2}, evProcStop: {true, 0}, evProcSteal: {true, 3},
+	evProcStatus: {true, 2},
+	evGoCreate:   {true, 3}, evGoCreateSyscall: {true, 1}, evGoStart: {true, 2},
+	evGoDestroy: {true, 0}, evGoDestroySyscall: {true, 0},
 	evGoStop: {true, 2}, evGoBlock: {true, 2}, evGoUnblock: {true, 3},
 	evGoSyscallBegin: {true, 2}, evGoSyscallEnd: {true, 0}, evGoSyscallEndBlocked: {true, 0}, evGoStatus: {true, 3},
 	evSTWBegin: {true, 2}, evSTWEnd: {true, 0}, evGCActive: {true, 1}, evGCBegin: {true, 2}, evGCEnd: {true, 1},
 	evGCSweepActive: {true, 1}, evGCSweepBegin: {true, 1}, evGCSweepEnd: {true, 2},
 	evGCMarkAssistActive: {true, 1}, evGCMarkAssistBegin: {true, 1}, evGCMarkAssistEnd: {true, 0},
 	evHeapAlloc: {true, 1}, evHeapGoal: {true, 1}, evGoLabel: {true, 1},
-	evUserTaskBegin: {true, 4}, evUserTaskEnd: {true, 2}, evUserRegionBegin: {true, 3}, evUserRegionEnd: {true, 3}, evUserLog: {true, 4},
+	evUserTaskBegin: {true, 4}, evUserTaskEnd: {true, 2}, evUserRegionBegin: {true, 3},
+	evUserRegionEnd: {true, 3}, evUserLog: {true, 4},
 	evGoSwitch: {true, 2}, evGoSwitchDestroy: {true, 2}, evGoCreateBlocked: {true, 3}, evGoStatusStack: {true, 4},
 
 	// Of the alloc-free experiment, whose events stand among the others.

@@ -260,7 +260,8 @@ func TestSpool(t *testing.T) {
 	if c := checkEvents(t, tr); c.events < whole.events/4 || len(tr.Gaps()) < 2 {
 		t.Errorf("%+v with a bound, gaps %v", c, tr.Gaps())
 	}
-	if _, err := New(bytes.NewReader([]byte("<html>404 page not found")), Options{TempDir: dir}); !errors.Is(err, ErrNotTrace) {
+	if _, err := New(bytes.NewReader([]byte("<html>404 page not found")),
+		Options{TempDir: dir}); !errors.Is(err, ErrNotTrace) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -48,7 +48,8 @@ func (w *worker) place(c *cursor, now Time, v *[4]uint64) int {
 		}
 		w.gs[k].status, w.gs[k].seq = goSyscall, 0
 		ev := w.event(c, now)
-		ev.G, ev.Slot, ev.Kind, ev.From, ev.To, ev.Reason = GoID(v[0]), k, KindGoroutine, NotExist, Syscall, ReasonCreate
+		ev.G, ev.Slot, ev.Kind, ev.From, ev.To, ev.Reason = GoID(v[0]), k, KindGoroutine, NotExist,
+			Syscall, ReasonCreate
 		c.g = int32(k)
 		w.emit(ev)
 	case evGoDestroySyscall:
@@ -124,7 +125,8 @@ func (w *worker) stateless(c *cursor, now Time, v *[4]uint64) bool {
 	case evHeapGoal:
 		ev.G, ev.Slot, ev.Kind, ev.Metric, ev.Arg[0] = NoGoroutine, NoSlot, KindMetric, MetricHeapGoal, v[0]
 	case evProcsChange:
-		ev.G, ev.Slot, ev.Kind, ev.Metric, ev.Arg[0], ev.Stack = NoGoroutine, NoSlot, KindMetric, MetricGOMAXPROCS, v[0], stackID(v[1])
+		ev.G, ev.Slot, ev.Kind, ev.Metric, ev.Arg[0], ev.Stack = NoGoroutine, NoSlot, KindMetric,
+			MetricGOMAXPROCS, v[0], stackID(v[1])
 	case evGoLabel:
 		ev.Kind, ev.Name = KindLabel, stringID(v[0])
 	case evUserTaskBegin:
@@ -136,7 +138,8 @@ func (w *worker) stateless(c *cursor, now Time, v *[4]uint64) bool {
 	case evUserRegionEnd:
 		ev.Kind, ev.Arg[0], ev.Name, ev.Stack = KindRegionEnd, v[0], stringID(v[1]), stackID(v[2])
 	case evUserLog:
-		ev.Kind, ev.Arg[0], ev.Name, ev.Arg[1], ev.Stack = KindLog, v[0], stringID(v[1]), uint64(stringID(v[2])), stackID(v[3])
+		ev.Kind, ev.Arg[0], ev.Name, ev.Arg[1], ev.Stack = KindLog, v[0], stringID(v[1]),
+			uint64(stringID(v[2])), stackID(v[3])
 	default:
 		w.buf = w.buf[:len(w.buf)-1]
 		return false

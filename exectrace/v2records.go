@@ -82,7 +82,8 @@ func (w *worker) flushBatch() bool {
 }
 
 // opStates has the states that goroutines' records lead to.
-var opStates = [opCount]State{OpStart: Running, OpWake: Runnable, OpBlock: Waiting, OpStop: Runnable, OpSyscall: Syscall, OpSyscallEnd: Running}
+var opStates = [opCount]State{OpStart: Running, OpWake: Runnable, OpBlock: Waiting,
+	OpStop: Runnable, OpSyscall: Syscall, OpSyscallEnd: Running}
 
 // namedReason is what the trace's word for a reason means: for a goroutine that stopped, and for
 // one that blocked.

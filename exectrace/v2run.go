@@ -102,7 +102,8 @@ func (w *worker) run(c *cursor, limit uint64, once bool) int {
 			w.gs[k].status, w.gs[k].seq = goRunnable, seq
 			on, onSlot := w.running(c)
 			*w.next() = Event{
-				Time: now, G: GoID(id), On: on, M: c.m, P: ProcID(c.p), Proc: NoProc, Slot: k, OnSlot: onSlot, OnStack: stackID(stack),
+				Time: now, G: GoID(id), On: on, M: c.m, P: ProcID(c.p), Proc: NoProc, Slot: k,
+				OnSlot: onSlot, OnStack: stackID(stack),
 				Kind: KindGoroutine, From: Waiting, To: Runnable, Reason: ReasonUnblock,
 			}
 
@@ -125,8 +126,10 @@ func (w *worker) run(c *cursor, limit uint64, once bool) int {
 			g := &w.gs[c.g]
 			g.status = status
 			*w.next() = Event{
-				Time: now, G: GoID(g.id), On: GoID(g.id), M: c.m, P: ProcID(c.p), Proc: NoProc, Slot: uint32(c.g), OnSlot: uint32(c.g),
-				Stack: stackID(stack), Name: stringID(why), Kind: KindGoroutine, From: Running, To: to, Reason: reasonByName,
+				Time: now, G: GoID(g.id), On: GoID(g.id), M: c.m, P: ProcID(c.p), Proc: NoProc,
+				Slot: uint32(c.g), OnSlot: uint32(c.g),
+				Stack: stackID(stack), Name: stringID(why), Kind: KindGoroutine, From: Running,
+				To: to, Reason: reasonByName,
 			}
 			c.g = -1
 
@@ -152,7 +155,8 @@ func (w *worker) run(c *cursor, limit uint64, once bool) int {
 			g := &w.gs[c.g]
 			g.status = goSyscall
 			*w.next() = Event{
-				Time: now, G: GoID(g.id), On: GoID(g.id), M: c.m, P: ProcID(c.p), Proc: NoProc, Slot: uint32(c.g), OnSlot: uint32(c.g),
+				Time: now, G: GoID(g.id), On: GoID(g.id), M: c.m, P: ProcID(c.p), Proc: NoProc,
+				Slot: uint32(c.g), OnSlot: uint32(c.g),
 				Stack: stackID(stack), Kind: KindGoroutine, From: Running, To: Syscall, Reason: ReasonSyscall,
 			}
 
@@ -167,7 +171,8 @@ func (w *worker) run(c *cursor, limit uint64, once bool) int {
 			g := &w.gs[c.g]
 			g.status = goRunning
 			*w.next() = Event{
-				Time: now, G: GoID(g.id), On: GoID(g.id), M: c.m, P: ProcID(c.p), Proc: NoProc, Slot: uint32(c.g), OnSlot: uint32(c.g),
+				Time: now, G: GoID(g.id), On: GoID(g.id), M: c.m, P: ProcID(c.p), Proc: NoProc,
+				Slot: uint32(c.g), OnSlot: uint32(c.g),
 				Kind: KindGoroutine, From: Syscall, To: Running, Reason: ReasonSyscall,
 			}
 
@@ -190,7 +195,8 @@ func (w *worker) run(c *cursor, limit uint64, once bool) int {
 			g := &w.gs[c.g]
 			g.status = goRunnable
 			*w.next() = Event{
-				Time: now, G: GoID(g.id), On: GoID(g.id), M: c.m, P: ProcID(c.p), Proc: NoProc, Slot: uint32(c.g), OnSlot: uint32(c.g),
+				Time: now, G: GoID(g.id), On: GoID(g.id), M: c.m, P: ProcID(c.p), Proc: NoProc,
+				Slot: uint32(c.g), OnSlot: uint32(c.g),
 				Kind: KindGoroutine, From: Syscall, To: Runnable, Reason: ReasonSyscallBlocked,
 			}
 			c.g = -1
@@ -234,7 +240,8 @@ func (w *worker) run(c *cursor, limit uint64, once bool) int {
 			p.status = procIdle
 			on, onSlot := w.running(c)
 			*w.next() = Event{
-				Time: now, G: NoGoroutine, On: on, M: c.m, P: ProcID(c.p), Proc: ProcID(c.p), Slot: NoSlot, OnSlot: onSlot,
+				Time: now, G: NoGoroutine, On: on, M: c.m, P: ProcID(c.p), Proc: ProcID(c.p),
+				Slot: NoSlot, OnSlot: onSlot,
 				Kind: KindProc, From: from, To: Idle,
 			}
 			c.p = -1
@@ -262,7 +269,8 @@ func (w *worker) run(c *cursor, limit uint64, once bool) int {
 			on, onSlot := w.running(c)
 			*w.next() = Event{
 				Time: now, G: GoID(id), On: on, M: c.m, P: ProcID(c.p), Proc: NoProc, Slot: k, OnSlot: onSlot,
-				Stack: stackID(start), OnStack: stackID(stack), Kind: KindGoroutine, From: NotExist, To: to, Reason: ReasonCreate,
+				Stack: stackID(start), OnStack: stackID(stack), Kind: KindGoroutine, From: NotExist,
+				To: to, Reason: ReasonCreate,
 			}
 
 		case evGoDestroy:
@@ -433,7 +441,8 @@ func (w *worker) destroy(c *cursor, now Time, from State) {
 	k := c.g
 	g := &w.gs[k]
 	*w.next() = Event{
-		Time: now, G: GoID(g.id), On: GoID(g.id), M: c.m, P: ProcID(c.p), Proc: NoProc, Slot: uint32(k), OnSlot: uint32(k),
+		Time: now, G: GoID(g.id), On: GoID(g.id), M: c.m, P: ProcID(c.p), Proc: NoProc,
+		Slot: uint32(k), OnSlot: uint32(k),
 		Kind: KindGoroutine, From: from, To: NotExist, Reason: ReasonEnd,
 	}
 	w.ids.del(g.id)

@@ -289,12 +289,15 @@ out:
 // place beats a composite literal. The compiler builds that one on the stack, and copies it in
 // words wider than those just stored, which must wait for the stores.
 var (
-	startEvent      = Event{On: NoGoroutine, Proc: NoProc, OnSlot: NoSlot, Kind: KindGoroutine, From: Runnable, To: Running, Reason: ReasonStart}
-	unblockEvent    = Event{On: NoGoroutine, Proc: NoProc, OnSlot: NoSlot, Kind: KindGoroutine, From: Waiting, To: Runnable, Reason: ReasonUnblock}
+	startEvent = Event{On: NoGoroutine, Proc: NoProc, OnSlot: NoSlot, Kind: KindGoroutine,
+		From: Runnable, To: Running, Reason: ReasonStart}
+	unblockEvent = Event{On: NoGoroutine, Proc: NoProc, OnSlot: NoSlot, Kind: KindGoroutine,
+		From: Waiting, To: Runnable, Reason: ReasonUnblock}
 	stopEvent       = Event{Proc: NoProc, Kind: KindGoroutine, From: Running, Reason: reasonByName}
 	syscallEvent    = Event{Proc: NoProc, Kind: KindGoroutine, From: Running, To: Syscall, Reason: ReasonSyscall}
 	syscallEndEvent = Event{Proc: NoProc, Kind: KindGoroutine, From: Syscall, To: Running, Reason: ReasonSyscall}
 	regionEvent     = Event{Proc: NoProc}
-	createEvent     = Event{On: NoGoroutine, Proc: NoProc, OnSlot: NoSlot, Kind: KindGoroutine, From: NotExist, To: Runnable, Reason: ReasonCreate}
-	endEvent        = Event{Proc: NoProc, Kind: KindGoroutine, From: Running, To: NotExist, Reason: ReasonEnd}
+	createEvent     = Event{On: NoGoroutine, Proc: NoProc, OnSlot: NoSlot, Kind: KindGoroutine,
+		From: NotExist, To: Runnable, Reason: ReasonCreate}
+	endEvent = Event{Proc: NoProc, Kind: KindGoroutine, From: Running, To: NotExist, Reason: ReasonEnd}
 )

@@ -97,7 +97,8 @@ func (w *worker) sprintRecords(c *cursor, limit uint64) int {
 				op = OpStop
 				s.status = goRunnable
 			}
-			r.Slot, r.Arg, r.Stack, r.Name = uint32(g), NoSlot, StackID(varint(a>>(x&63), as>>(x&63))), StringID(varint(a, as))
+			r.Slot, r.Arg, r.Stack, r.Name = uint32(g), NoSlot,
+				StackID(varint(a>>(x&63), as>>(x&63))), StringID(varint(a, as))
 			r.Op, r.Reason = op, reasonByName
 			g = -1
 
@@ -143,7 +144,8 @@ func (w *worker) sprintRecords(c *cursor, limit uint64) int {
 			if typ == evUserRegionEnd {
 				op = OpRegionEnd
 			}
-			r.Slot, r.Arg, r.Stack, r.Name = uint32(g), uint32(task), StackID(varint(a>>(y&63), as>>(y&63))), StringID(varint(a>>(x&63), as>>(x&63)))
+			r.Slot, r.Arg, r.Stack, r.Name = uint32(g), uint32(task),
+				StackID(varint(a>>(y&63), as>>(y&63))), StringID(varint(a>>(x&63), as>>(x&63)))
 			r.Op, r.Reason = op, ReasonNone
 
 		case evGoCreate:
@@ -161,7 +163,8 @@ func (w *worker) sprintRecords(c *cursor, limit uint64) int {
 			k := w.newG(id)
 			w.gs[k].status, w.gs[k].introduced = goRunnable, true
 			w.batch.Born = append(w.batch.Born, GoID(id))
-			r.Slot, r.Arg, r.Stack, r.Name = k, uint32(g), StackID(varint(a>>(x&63), as>>(x&63))), StringID(varint(a>>(y&63), as>>(y&63)))
+			r.Slot, r.Arg, r.Stack, r.Name = k, uint32(g), StackID(varint(a>>(x&63), as>>(x&63))),
+				StringID(varint(a>>(y&63), as>>(y&63)))
 			r.Op, r.Reason = OpCreate, ReasonCreate
 
 		case evGoDestroy:

@@ -64,7 +64,8 @@ func (g *generation) stray(high, far uint64) (int, uint64) {
 	}
 	// A batch up to which the generation before reaches is not alone. One of a few may be all that
 	// was written before a stop.
-	if t := g.batches[first].ts; len(g.batches) > 2 && above != ^uint64(0) && above > t && above-t > far && (high == 0 || t+far < high) {
+	if t := g.batches[first].ts; len(g.batches) > 2 && above != ^uint64(0) && above > t &&
+		above-t > far && (high == 0 || t+far < high) {
 		return first, above - t
 	}
 	return -1, 0

@@ -72,7 +72,8 @@ func TestStrayTimes(t *testing.T) {
 		"later, the last":   with(batches[len(batches)-1], func(ts uint64) uint64 { return ts + hour }),
 		"earlier":           with(batches[len(batches)/2], func(ts uint64) uint64 { return ts - min(ts, hour) }),
 		"zero, the first":   with(batches[1], func(uint64) uint64 { return 0 }),
-		"behind the end":    append(append([]byte{}, data...), with(batches[len(batches)-1], func(ts uint64) uint64 { return ts + hour })[batches[len(batches)-1]:]...),
+		"behind the end": append(append([]byte{}, data...),
+			with(batches[len(batches)-1], func(ts uint64) uint64 { return ts + hour })[batches[len(batches)-1]:]...),
 	} {
 		took, n, said := end(damaged)
 		if took > whole || n >= events+10000 || !strings.Contains(said, " from all others") {

@@ -51,7 +51,8 @@ func (s *v2Sums) run(w *worker) bool {
 	if w.mul == 0 || !g.complete || g.restart || len(g.lost) > 0 {
 		return false
 	}
-	*s = v2Sums{sums: sums{ids: s.ids, marks: s.marks[:0]}, w: w, pends: s.pends[:0], ps: s.ps[:0], ms: s.ms[:0], mids: s.mids}
+	*s = v2Sums{sums: sums{ids: s.ids, marks: s.marks[:0]}, w: w, pends: s.pends[:0], ps: s.ps[:0],
+		ms: s.ms[:0], mids: s.mids}
 	s.ids.reset()
 	s.mids.reset()
 	s.min = g.minTs

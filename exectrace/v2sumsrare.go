@@ -15,7 +15,8 @@ func (s *v2Sums) rare(m *v2SumM, typ byte, d []byte, i int, ts uint64) (int, boo
 	}
 	val := ts | one
 	switch typ {
-	case evGoStart, evGoUnblock, evGoStatus, evGoStatusStack, evGoSwitch, evGoSwitchDestroy, evGoCreate, evGoCreateBlocked, evGoCreateSyscall, evGCMarkAssistActive:
+	case evGoStart, evGoUnblock, evGoStatus, evGoStatusStack, evGoSwitch, evGoSwitchDestroy,
+		evGoCreate, evGoCreateBlocked, evGoCreateSyscall, evGCMarkAssistActive:
 		if v[0]-1 >= maxGo {
 			return i, false
 		}

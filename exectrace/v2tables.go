@@ -127,7 +127,8 @@ func (c *consumer) readStrings(g *generation) {
 func (c *consumer) tableGap(g *generation, what string, s span, i int) {
 	c.t.read.gap(Gap{
 		Begin: c.last, End: c.last, Bytes: int64(s.end - s.off - min(i, s.end-s.off)),
-		Reason: fmt.Sprintf("a table of %ss is damaged at offset %d: some read as none", what, s.off+min(i, s.end-s.off)),
+		Reason: fmt.Sprintf("a table of %ss is damaged at offset %d: some read as none", what,
+			s.off+min(i, s.end-s.off)),
 	})
 }
 

@@ -72,7 +72,8 @@ func TestEveryEvent(t *testing.T) {
 		if !timed(byte(typ)) {
 			continue
 		}
-		events := []byte{evProcStatus, 1, 0, procRunning, evGoStatus, 1, 1, 7, goRunning, evGoStatus, 1, 2, 8, goWaiting, byte(typ), 1}
+		events := []byte{evProcStatus, 1, 0, procRunning, evGoStatus, 1, 1, 7, goRunning,
+			evGoStatus, 1, 2, 8, goWaiting, byte(typ), 1}
 		for range v2Shapes[typ].args {
 			events = append(events, 2)
 		}

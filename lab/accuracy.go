@@ -21,7 +21,9 @@ What whystall said of every variant of the lab's cases. Each was diagnosed as a 
 for %v. `+"`go run -C lab . verify`"+` makes this page; the figures are of one machine and one day.
 
 `, o.record)
-	fmt.Fprintf(&b, "Linux %s, %d CPUs, %s, %s, %d runs a variant.\n\n", strings.TrimSpace(string(release)), runtime.NumCPU(), runtime.Version(), time.Now().UTC().Format("2006-01-02"), o.times)
+	fmt.Fprintf(&b, "Linux %s, %d CPUs, %s, %s, %d runs a variant.\n\n",
+		strings.TrimSpace(string(release)), runtime.NumCPU(), runtime.Version(),
+		time.Now().UTC().Format("2006-01-02"), o.times)
 	fmt.Fprintf(&b, `- *Explained* is what the expected root explains of a slow request: the mean over the runs in which
   it was found. Where the root is what every request pays, it is of a usual request.
 - The *witness* is what no detector reads. Single runs are in brackets.
@@ -48,7 +50,9 @@ A forbidden cause that is named is a false alarm, even where the right root is f
 		if part, ok := a.error(); ok {
 			wrong = append(wrong, math.Abs(part))
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", r.c.Name, r.v.Name, dash(r.v.Root), dash(strings.Join(r.v.May, ", ")), r.verdicts(), explained, seen, off, r.others(), r.after())
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", r.c.Name, r.v.Name,
+			dash(r.v.Root), dash(strings.Join(r.v.May, ", ")), r.verdicts(), explained, seen, off,
+			r.others(), r.after())
 		for _, v := range r.runs {
 			runs++
 			if r.v.Root != "" {

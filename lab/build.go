@@ -111,7 +111,8 @@ func (b *builder) program(ctx context.Context, c *Case, program string) (string,
 			if b.static {
 				link = "-static"
 			}
-			cmd := exec.CommandContext(ctx, "g++", link, "-std=c++20", "-O2", "-g", "-fno-omit-frame-pointer", "-pthread", "-o", out, filepath.Join(c.Name, program))
+			cmd := exec.CommandContext(ctx, "g++", link, "-std=c++20", "-O2", "-g",
+				"-fno-omit-frame-pointer", "-pthread", "-o", out, filepath.Join(c.Name, program))
 			text, err := cmd.CombinedOutput()
 			if errors.Is(err, exec.ErrNotFound) {
 				return skip("g++ is not installed: apt-get install g++")
@@ -161,7 +162,8 @@ func goBuild(ctx context.Context, tool, dir, out, pkg string) error {
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if tool != "go" {
 		// An old toolchain knows neither go.work nor the flags of a newer one.
-		cmd.Env = append(cmd.Env, "GOENV=off", "GOFLAGS=", "GOTOOLCHAIN=local", "GOROOT="+filepath.Dir(filepath.Dir(tool)), "GO111MODULE=on", "GOEXPERIMENT=")
+		cmd.Env = append(cmd.Env, "GOENV=off", "GOFLAGS=", "GOTOOLCHAIN=local", "GOROOT="+
+			filepath.Dir(filepath.Dir(tool)), "GO111MODULE=on", "GOEXPERIMENT=")
 	}
 	if b, err := cmd.CombinedOutput(); err != nil {
 		if ctx.Err() != nil {
@@ -207,7 +209,8 @@ func moduleDir(ctx context.Context, module string) (string, error) {
 	out, err := cmd.Output()
 	var got struct{ Dir, Error string }
 	if jsonErr := json.Unmarshal(out, &got); jsonErr != nil || got.Dir == "" {
-		return "", skip(fmt.Sprintf("%s cannot be fetched: %s", module, strings.TrimSpace(got.Error+fmt.Sprint(" ", errOr(err, jsonErr)))))
+		return "", skip(fmt.Sprintf("%s cannot be fetched: %s", module,
+			strings.TrimSpace(got.Error+fmt.Sprint(" ", errOr(err, jsonErr)))))
 	}
 	return got.Dir, nil
 }

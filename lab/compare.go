@@ -35,7 +35,8 @@ func compare(w io.Writer, before, after *seen) {
 		return per(n, x)
 	}
 	row("server: switches, voluntary", switches(before.used.voluntary, before), switches(after.used.voluntary, after))
-	row("server: switches, involuntary", switches(before.used.involuntary, before), switches(after.used.involuntary, after))
+	row("server: switches, involuntary", switches(before.used.involuntary, before),
+		switches(after.used.involuntary, after))
 	mib := func(n int64) string { return fmt.Sprintf("%.0f MiB", float64(n)/(1<<20)) }
 	row("server: memory", mib(before.resident), mib(after.resident))
 	row("server: minor faults", per(before.used.minor, before), per(after.used.minor, after))
@@ -47,7 +48,8 @@ func compare(w io.Writer, before, after *seen) {
 	// As whystall reports them: nobody outside the process sees its pauses.
 	if len(before.report.pauses()) > 0 {
 		p, q := before.report.pauses(), after.report.pauses()
-		row("pauses: long ones", fmt.Sprintf("%.1f /s", float64(len(p))/before.report.seconds()), fmt.Sprintf("%.1f /s", float64(len(q))/after.report.seconds()))
+		row("pauses: long ones", fmt.Sprintf("%.1f /s", float64(len(p))/before.report.seconds()),
+			fmt.Sprintf("%.1f /s", float64(len(q))/after.report.seconds()))
 		row("  longest", longest(p), longest(q))
 	}
 	fmt.Fprintf(w, "\n  whystall found before: %s; after: %s\n", before.report.roots(), after.report.roots())

@@ -112,14 +112,16 @@ func tryAll(ctx context.Context, b *builder, c *Case, e experiment, d time.Durat
 		if len(m.figures) > 1 && m.figures[1].N > 0 {
 			created50, created99 = short(m.figures[1].P50), short(m.figures[1].P99)
 		}
-		row(r.name, fmt.Sprintf("%.2f", cores(m)), fmt.Sprintf("%.0f", rate(m)), p50, p99, created50, created99, fmt.Sprintf("%.0f", m.glance), fmt.Sprintf("%.0f", m.runnable))
+		row(r.name, fmt.Sprintf("%.2f", cores(m)), fmt.Sprintf("%.0f", rate(m)), p50, p99,
+			created50, created99, fmt.Sprintf("%.0f", m.glance), fmt.Sprintf("%.0f", m.runnable))
 	}
 	fmt.Fprintf(w, "\n  running, a glance: threads of the process in state R, read one after another as top does; in fact: threads\n"+
 		"  of the whole machine that run or want to run at one instant (/proc/loadavg).\n")
 	plot(w, "CPUs used", e.rows, all, cores, "%.2f")
 	plot(w, e.unit+"/s", e.rows, all, rate, "%.0f")
 	if !e.creates {
-		plot(w, "ms a count, p50", e.rows, all, func(m *measured) float64 { return float64(m.figures[0].P50) / 1e6 }, "%.1f")
+		plot(w, "ms a count, p50", e.rows, all,
+			func(m *measured) float64 { return float64(m.figures[0].P50) / 1e6 }, "%.1f")
 		return nil
 	}
 	plot(w, "ms to create a thread until it runs, p99", e.rows, all, func(m *measured) float64 {
@@ -208,7 +210,8 @@ func runningNow(pid int) (n int) {
 }
 
 // plot draws one bar for each row. The largest has the whole width.
-func plot(w io.Writer, title string, rows []experimentRow, all []*measured, value func(*measured) float64, format string) {
+func plot(w io.Writer, title string, rows []experimentRow, all []*measured,
+	value func(*measured) float64, format string) {
 	const width = 48
 	top := 0.0
 	for _, m := range all {
@@ -220,7 +223,8 @@ func plot(w io.Writer, title string, rows []experimentRow, all []*measured, valu
 	fmt.Fprintf(w, "\n  %s\n", title)
 	for i, m := range all {
 		if v := value(m); v > 0 {
-			fmt.Fprintf(w, "  %-33s %-*s "+format+"\n", rows[i].name, width, strings.Repeat("#", max(1, int(v/top*width+0.5))), v)
+			fmt.Fprintf(w, "  %-33s %-*s "+format+"\n", rows[i].name, width,
+				strings.Repeat("#", max(1, int(v/top*width+0.5))), v)
 		}
 	}
 }

@@ -100,7 +100,8 @@ func runFleet(ctx context.Context, o options, scraped time.Duration) (err error)
 	for _, x := range all {
 		if x.name == named {
 			args := []string{"diagnose", "--pid", strconv.Itoa(x.pid), "--for", "10s", "--no-case"}
-			fmt.Fprintf(o.stdout, "There is no container here: the process that is called %s has the PID %d.\n\n$ whystall %s\n\n", named, x.pid, strings.Join(args, " "))
+			fmt.Fprintf(o.stdout,
+				"There is no container here: the process that is called %s has the PID %d.\n\n$ whystall %s\n\n", named, x.pid, strings.Join(args, " "))
 			_, err := diagnose(ctx, whystall, args, o.stdout, o.stderr)
 			return err
 		}
@@ -139,10 +140,12 @@ func startPrometheus(ctx context.Context, dir string, all exporter) (address str
 		return "", s.stop, err
 	}
 	config := filepath.Join(dir, "prometheus.yml")
-	if err := os.WriteFile(config, []byte(scrapes(strings.TrimPrefix(node, "http://"), l.Addr().String())), 0o600); err != nil {
+	if err := os.WriteFile(config,
+		[]byte(scrapes(strings.TrimPrefix(node, "http://"), l.Addr().String())), 0o600); err != nil {
 		return "", s.stop, err
 	}
-	address, err = s.start(ctx, "/-/ready", fleetTools[0], "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "tsdb"), "--web.listen-address=PORT")
+	address, err = s.start(ctx, "/-/ready", fleetTools[0], "--config.file="+config,
+		"--storage.tsdb.path="+filepath.Join(dir, "tsdb"), "--web.listen-address=PORT")
 	return address, s.stop, err
 }
 
@@ -182,13 +185,15 @@ func answers(ctx context.Context, page string) error {
 // second reading is of the answers that the first one kept.
 func askFleet(ctx context.Context, o options, whystall, dir, prometheus string, scraped time.Duration) (string, error) {
 	kept := filepath.Join(dir, "answers")
-	args := []string{"fleet", "--prom", prometheus, "--since", scraped.Round(time.Second).String(), "--at", time.Now().UTC().Format(time.RFC3339)}
+	args := []string{"fleet", "--prom", prometheus, "--since", scraped.Round(time.Second).String(),
+		"--at", time.Now().UTC().Format(time.RFC3339)}
 	fmt.Fprintf(o.stdout, "\n$ whystall %s\n\n", strings.Join(args, " "))
 	if _, err := diagnose(ctx, whystall, append(args, "--record", kept), o.stdout, o.stderr); err != nil {
 		return "", err
 	}
 	var out bytes.Buffer
-	if _, err := diagnose(ctx, whystall, []string{"fleet", "--replay", kept, "--format", "json"}, &out, o.stderr); err != nil {
+	if _, err := diagnose(ctx, whystall, []string{"fleet", "--replay", kept, "--format", "json"},
+		&out, o.stderr); err != nil {
 		return "", err
 	}
 	return namedIn(out.Bytes())

@@ -30,7 +30,8 @@ type filledEngine struct {
 
 var engines = []*engine{
 	{"prometheus3", "github.com/prometheus/prometheus", "v0.305.0", "./cmd/prometheus", "netgo", startPrometheus3},
-	{"mimir", "github.com/grafana/mimir", "v1.3.1-0.20260423142704-aced80d74930", "./cmd/mimir", "netgo,stringlabels", startMimir},
+	{"mimir", "github.com/grafana/mimir", "v1.3.1-0.20260423142704-aced80d74930", "./cmd/mimir",
+		"netgo,stringlabels", startMimir},
 	// Without slicelabels parts of it panic.
 	{"thanos", "github.com/thanos-io/thanos", "v0.42.0", "./cmd/thanos", "netgo,slicelabels", startThanos},
 }
@@ -86,9 +87,11 @@ func (e *engine) compare(ctx context.Context, o options, binary string) (err err
 		return err
 	}
 	fmt.Fprintf(o.stdout, "%s answers at %s\n", e.name, filled.Query)
-	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-v", "-run", "^(TestEngines|TestEngineValues|TestDashboardExpressions)$", "./internal/fleet")
+	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-v", "-run",
+		"^(TestEngines|TestEngineValues|TestDashboardExpressions)$", "./internal/fleet")
 	cmd.Dir = ".."
-	cmd.Env = append(os.Environ(), "WHYSTALL_ENGINE="+string(text), "WHYSTALL_REQUIRE=prometheus,promtool,victoria-metrics")
+	cmd.Env = append(os.Environ(), "WHYSTALL_ENGINE="+string(text),
+		"WHYSTALL_REQUIRE=prometheus,promtool,victoria-metrics")
 	cmd.Stdout, cmd.Stderr = o.stdout, o.stderr
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("compare %s with prometheus: %w", e.name, err)
@@ -132,7 +135,8 @@ func startPrometheus3(ctx context.Context, s *servers, binary, dir string) (e fi
 	if err := os.WriteFile(config, nil, 0o600); err != nil {
 		return e, err
 	}
-	at, err := s.start(ctx, "/-/ready", binary, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "tsdb"), "--web.enable-remote-write-receiver", "--web.listen-address=PORT")
+	at, err := s.start(ctx, "/-/ready", binary, "--config.file="+config, "--storage.tsdb.path="+
+		filepath.Join(dir, "tsdb"), "--web.enable-remote-write-receiver", "--web.listen-address=PORT")
 	return filledEngine{Query: at, Write: at + "/api/v1/write"}, err
 }
 
@@ -146,18 +150,25 @@ func startMimir(ctx context.Context, s *servers, binary, dir string) (e filledEn
 	args := []string{"-target=all", "-log.level=warn", "-usage-stats.enabled=false", "-activity-tracker.filepath=",
 		"-server.http-listen-address=127.0.0.1", "-server.http-listen-port=PORTNUMBER",
 		"-server.grpc-listen-address=127.0.0.1", "-server.grpc-listen-port=" + number(grpc),
-		"-memberlist.bind-addr=127.0.0.1", "-memberlist.bind-port=" + number(gossip), "-memberlist.advertise-addr=127.0.0.1",
-		"-ingester.ring.replication-factor=1", "-ingester.ring.min-ready-duration=0s", "-store-gateway.sharding-ring.replication-factor=1",
+		"-memberlist.bind-addr=127.0.0.1", "-memberlist.bind-port=" + number(gossip),
+		"-memberlist.advertise-addr=127.0.0.1",
+		"-ingester.ring.replication-factor=1", "-ingester.ring.min-ready-duration=0s",
+		"-store-gateway.sharding-ring.replication-factor=1",
 		"-distributor.ingestion-rate-limit=1e7", "-distributor.ingestion-burst-size=10000000",
-		"-blocks-storage.backend=filesystem", "-ruler-storage.backend=filesystem", "-alertmanager-storage.backend=filesystem",
+		"-blocks-storage.backend=filesystem", "-ruler-storage.backend=filesystem",
+		"-alertmanager-storage.backend=filesystem",
 	}
 	for flag, folder := range map[string]string{
-		"blocks-storage.filesystem.dir": "blocks", "blocks-storage.tsdb.dir": "tsdb", "blocks-storage.bucket-store.sync-dir": "sync", "compactor.data-dir": "compactor",
-		"ruler-storage.filesystem.dir": "rules", "ruler.rule-path": "rulepath", "alertmanager-storage.filesystem.dir": "alerts", "alertmanager.storage.path": "alertpath",
+		"blocks-storage.filesystem.dir": "blocks", "blocks-storage.tsdb.dir": "tsdb",
+		"blocks-storage.bucket-store.sync-dir": "sync", "compactor.data-dir": "compactor",
+		"ruler-storage.filesystem.dir": "rules", "ruler.rule-path": "rulepath",
+		"alertmanager-storage.filesystem.dir": "alerts", "alertmanager.storage.path": "alertpath",
 	} {
 		args = append(args, "-"+flag+"="+filepath.Join(dir, folder))
 	}
-	for _, ring := range []string{"ingester.ring", "distributor.ring", "store-gateway.sharding-ring", "compactor.ring", "ruler.ring", "querier.ring", "query-scheduler.ring", "query-frontend"} {
+	for _, ring := range []string{"ingester.ring", "distributor.ring",
+		"store-gateway.sharding-ring", "compactor.ring", "ruler.ring", "querier.ring",
+		"query-scheduler.ring", "query-frontend"} {
 		args = append(args, "-"+ring+".instance-addr=127.0.0.1")
 	}
 	at, err := s.start(ctx, "/ready", binary, args...)
@@ -173,11 +184,13 @@ func startThanos(ctx context.Context, s *servers, binary, dir string) (e filledE
 		}
 	}
 	stored, write, proto, asked := ports[0], ports[1], ports[2], ports[3]
-	if _, err = s.start(ctx, "/-/ready", binary, "receive", "--tsdb.path="+filepath.Join(dir, "tsdb"), "--label=replica=\"a\"", "--grpc-address="+stored,
+	if _, err = s.start(ctx, "/-/ready", binary, "receive", "--tsdb.path="+
+		filepath.Join(dir, "tsdb"), "--label=replica=\"a\"", "--grpc-address="+stored,
 		"--remote-write.address="+write, "--receive.capnproto-address="+proto, "--http-address=PORT"); err != nil {
 		return e, err
 	}
-	at, err := s.start(ctx, "/-/ready", binary, "query", "--endpoint="+stored, "--query.replica-label=replica", "--grpc-address="+asked, "--http-address=PORT")
+	at, err := s.start(ctx, "/-/ready", binary, "query", "--endpoint="+stored,
+		"--query.replica-label=replica", "--grpc-address="+asked, "--http-address=PORT")
 	return filledEngine{Query: at, Write: "http://" + write + "/api/v1/receive"}, err
 }
 

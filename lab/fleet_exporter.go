@@ -26,7 +26,8 @@ func (e exporter) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	lines := map[string][]string{}
 	add := func(c *contained, name, kind string, v float64) {
 		kinds[name] = kind
-		lines[name] = append(lines[name], fmt.Sprintf("%s{id=%q,name=%q} %s\n", name, "/"+filepath.Base(c.dir), c.name, strconv.FormatFloat(v, 'g', -1, 64)))
+		lines[name] = append(lines[name], fmt.Sprintf("%s{id=%q,name=%q} %s\n", name, "/"+
+			filepath.Base(c.dir), c.name, strconv.FormatFloat(v, 'g', -1, 64)))
 	}
 	for i := range e {
 		c := &e[i]
@@ -34,7 +35,8 @@ func (e exporter) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 		add(c, "container_cpu_usage_seconds_total", "counter", float64(usedBy(c.pid).cpu)/1e9)
 		add(c, "container_cpu_cfs_periods_total", "counter", stat["nr_periods"])
 		add(c, "container_cpu_cfs_throttled_periods_total", "counter", stat["nr_throttled"])
-		add(c, "container_cpu_cfs_throttled_seconds_total", "counter", stat["throttled_time"]/1e9+stat["throttled_usec"]/1e6)
+		add(c, "container_cpu_cfs_throttled_seconds_total", "counter", stat["throttled_time"]/1e9+
+			stat["throttled_usec"]/1e6)
 		if quota, period, ok := quotaOf(c.dir); ok {
 			add(c, "container_spec_cpu_quota", "gauge", quota)
 			add(c, "container_spec_cpu_period", "gauge", period)

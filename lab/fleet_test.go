@@ -13,8 +13,10 @@ import (
 func TestExporter(t *testing.T) {
 	one, two := filepath.Join(t.TempDir(), "one"), filepath.Join(t.TempDir(), "two")
 	for name, text := range map[string]string{
-		one + "/cpu.stat": "nr_periods 100\nnr_throttled 60\nthrottled_time 2500000000\n", one + "/cpu.cfs_quota_us": "10000\n", one + "/cpu.cfs_period_us": "100000\n",
-		two + "/cpu.stat": "usage_usec 5\nnr_periods 7\nnr_throttled 0\nthrottled_usec 1500000\n", two + "/cpu.max": "max 100000\n",
+		one + "/cpu.stat": "nr_periods 100\nnr_throttled 60\nthrottled_time 2500000000\n", one +
+			"/cpu.cfs_quota_us": "10000\n", one + "/cpu.cfs_period_us": "100000\n",
+		two + "/cpu.stat": "usage_usec 5\nnr_periods 7\nnr_throttled 0\nthrottled_usec 1500000\n",
+		two + "/cpu.max":  "max 100000\n",
 	} {
 		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 			t.Fatal(err)
@@ -26,8 +28,10 @@ func TestExporter(t *testing.T) {
 	w := httptest.NewRecorder()
 	exporter{{"sick", one, os.Getpid()}, {"twin", two, os.Getpid()}}.ServeHTTP(w, nil)
 	for _, want := range []string{
-		`container_cpu_cfs_throttled_seconds_total{id="/one",name="sick"} 2.5`, `container_cpu_cfs_throttled_seconds_total{id="/two",name="twin"} 1.5`,
-		`container_spec_cpu_quota{id="/one",name="sick"} 10000`, `container_cpu_cfs_periods_total{id="/two",name="twin"} 7`,
+		`container_cpu_cfs_throttled_seconds_total{id="/one",name="sick"} 2.5`,
+		`container_cpu_cfs_throttled_seconds_total{id="/two",name="twin"} 1.5`,
+		`container_spec_cpu_quota{id="/one",name="sick"} 10000`,
+		`container_cpu_cfs_periods_total{id="/two",name="twin"} 7`,
 	} {
 		if !strings.Contains(w.Body.String(), want+"\n") {
 			t.Errorf("no %s in\n%s", want, w.Body)
@@ -52,7 +56,8 @@ func TestNamed(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 	t.Setenv("PATH", t.TempDir())
-	if err := lackedTools(); err == nil || !strings.Contains(err.Error(), "apt-get install prometheus prometheus-node-exporter") {
+	if err := lackedTools(); err == nil ||
+		!strings.Contains(err.Error(), "apt-get install prometheus prometheus-node-exporter") {
 		t.Errorf("%v", err)
 	}
 }

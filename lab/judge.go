@@ -84,7 +84,8 @@ type verdict struct {
 
 // judge runs a variant and has whystall diagnose its server as a stranger's process. The recording
 // is left in caseFile.
-func judge(ctx context.Context, b *builder, whystall string, x chosen, record time.Duration, caseFile string) (got verdict, err error) {
+func judge(ctx context.Context, b *builder, whystall string, x chosen, record time.Duration,
+	caseFile string) (got verdict, err error) {
 	s, err := set(ctx, b, x.c, x.v)
 	if err != nil {
 		return got, err
@@ -99,7 +100,8 @@ func judge(ctx context.Context, b *builder, whystall string, x chosen, record ti
 	var out, errs bytes.Buffer
 	others := s.others()
 	started := time.Now()
-	status, err := diagnose(ctx, whystall, []string{"diagnose", "--pid", strconv.Itoa(s.pid()), "--for", record.String(), "--format", "json", "-o", caseFile}, &out, &errs)
+	status, err := diagnose(ctx, whystall, []string{"diagnose", "--pid", strconv.Itoa(s.pid()),
+		"--for", record.String(), "--format", "json", "-o", caseFile}, &out, &errs)
 	got.after, got.others = time.Since(started)-record, others()
 	got.resident = resident(s.pid())
 	if err == nil && status > 1 {
@@ -166,7 +168,8 @@ func (got *verdict) read(r *report, v *Variant) {
 			}
 		}
 		allowed := f.Cause == v.Root || slices.Contains(v.May, f.Cause) || forgiven(f)
-		if !allowed && (slices.Contains(v.Never, "*") || slices.Contains(v.Never, f.Cause)) && !slices.Contains(got.forbid, f.Cause) {
+		if !allowed && (slices.Contains(v.Never, "*") || slices.Contains(v.Never, f.Cause)) &&
+			!slices.Contains(got.forbid, f.Cause) {
 			got.forbid = append(got.forbid, f.Cause)
 		}
 	}

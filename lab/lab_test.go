@@ -64,7 +64,8 @@ func TestJudge(t *testing.T) {
 		findings string // cause<root
 		ok       bool
 	}{
-		{&ill, "a", true}, {&ill, "a b<a", true}, {&ill, "a b", true}, {&ill, "b a", false}, {&ill, "", false}, {&ill, "a c<a", false},
+		{&ill, "a", true}, {&ill, "a b<a", true}, {&ill, "a b", true}, {&ill, "b a", false},
+		{&ill, "", false}, {&ill, "a c<a", false},
 		{&healthy, "", true}, {&healthy, "a", false}, {&lax, "a d", true}, {&lax, "a c", false},
 	} {
 		var r report
@@ -98,7 +99,8 @@ func diagnosed(t *testing.T, variant string) (causes []string, requests int64, o
 	defer func() {
 		others = float64(busyCPU()-kernelCPU()-all-(labCPU()-lab0)) / float64(time.Since(started)) / float64(runtime.NumCPU())
 	}()
-	if status := lab(t.Context(), []string{"run", "sched-latency", "--variant", variant, "--for", "5s", "--format", "json"}, &stdout, &stderr); status != 0 {
+	if status := lab(t.Context(), []string{"run", "sched-latency", "--variant", variant, "--for",
+		"5s", "--format", "json"}, &stdout, &stderr); status != 0 {
 		t.Fatalf("status %d\n%s%s", status, &stderr, &stdout)
 	}
 	t.Logf("%s", &stderr)
@@ -123,7 +125,8 @@ func diagnosed(t *testing.T, variant string) (causes []string, requests int64, o
 // needQuiet skips where others used the machine, as that shows in a verdict.
 func needQuiet(t *testing.T, others float64, causes []string) {
 	t.Helper()
-	need(t, "quiet", others <= busyShare, fmt.Sprintf("others used %.0f %% of the CPUs, and that shows in a verdict: %v", 100*others, causes))
+	need(t, "quiet", others <= busyShare,
+		fmt.Sprintf("others used %.0f %% of the CPUs, and that shows in a verdict: %v", 100*others, causes))
 }
 
 func TestIll(t *testing.T) {
@@ -157,7 +160,8 @@ func TestStopped(t *testing.T) {
 		cancel()
 	}()
 	var stderr bytes.Buffer
-	if status := lab(ctx, []string{"run", "sched-latency"}, out, &stderr); status != exitFailed || !strings.Contains(stderr.String(), "stopped") {
+	if status := lab(ctx, []string{"run", "sched-latency"}, out, &stderr); status != exitFailed ||
+		!strings.Contains(stderr.String(), "stopped") {
 		t.Errorf("status %d, %q; want %d, stopped", status, &stderr, exitFailed)
 	}
 	if left, _ := filepath.Glob(filepath.Join(tmp, "whystall-*")); len(left) > 0 {
@@ -217,7 +221,9 @@ func TestOrphan(t *testing.T) {
 func TestUsage(t *testing.T) {
 	for _, args := range [][]string{
 		nil, {"run"}, {"run", "no-such-case"}, {"run", "sched-latency", "--variant", "no-such"},
-		{"run", "sched-latency", "--for", "1ms"}, {"run", "sched-latency", "more"}, {"list", "more"}, {"verify", "--only", "no-such"}, {"verify", "--times", "0"}, {"record-cases", "--tries", "0"}, {"record-cases", "no-such"},
+		{"run", "sched-latency", "--for", "1ms"}, {"run", "sched-latency", "more"},
+		{"list", "more"}, {"verify", "--only", "no-such"}, {"verify", "--times", "0"},
+		{"record-cases", "--tries", "0"}, {"record-cases", "no-such"},
 	} {
 		var stderr bytes.Buffer
 		if status := lab(t.Context(), args, &stderr, &stderr); status != exitUsage || stderr.Len() == 0 {

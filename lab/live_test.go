@@ -77,7 +77,8 @@ func expect(t *testing.T, b *builder, whystall, name, variant string) {
 	v := c.variant(variant)
 	var got verdict
 	for try := range 5 {
-		got, err = judge(t.Context(), b, whystall, chosen{c, v}, 5*time.Second, filepath.Join(b.dir, fmt.Sprintf("%s.%s.%d.case", name, variant, try)))
+		got, err = judge(t.Context(), b, whystall, chosen{c, v}, 5*time.Second,
+			filepath.Join(b.dir, fmt.Sprintf("%s.%s.%d.case", name, variant, try)))
 		var why skip
 		if errors.As(err, &why) {
 			need(t, "cgroup", false, string(why))
@@ -94,7 +95,9 @@ func expect(t *testing.T, b *builder, whystall, name, variant string) {
 		t.Logf("%s/%s: %s; but the clients' slowest requests took %.1f ms", name, variant, got.words(), seen/1e6)
 	}
 	if !got.ok {
-		need(t, "quiet", got.others <= busyShare, fmt.Sprintf("others used %.0f %% of the CPUs, and that shows in a verdict: %s", 100*got.others, got.words()))
+		need(t, "quiet", got.others <= busyShare,
+			fmt.Sprintf("others used %.0f %% of the CPUs, and that shows in a verdict: %s",
+				100*got.others, got.words()))
 	}
 	if t.Logf("%s/%s: %s", name, variant, got.words()); !got.ok {
 		t.Errorf("%s/%s: the verdict is wrong", name, variant)
@@ -143,7 +146,8 @@ func renamed(t *testing.T, name, at, out string) {
 	pkg := to
 	if at == "" { // it is a package of the lab's module
 		pkg = filepath.Join(to, "quagga")
-		if err := errors.Join(os.CopyFS(filepath.Join(to, "witness"), os.DirFS("witness")), os.Mkdir(pkg, 0o755)); err != nil {
+		if err := errors.Join(os.CopyFS(filepath.Join(to, "witness"), os.DirFS("witness")),
+			os.Mkdir(pkg, 0o755)); err != nil {
 			t.Fatal(err)
 		}
 		from = "."
@@ -207,7 +211,8 @@ func renamed(t *testing.T, name, at, out string) {
 				}
 			case *ast.BasicLit:
 				for p, other := range paths {
-					if n.Kind == token.STRING && (strings.HasSuffix(n.Value, p+`"`) || strings.HasSuffix(n.Value, p+`\n"`)) {
+					if n.Kind == token.STRING &&
+						(strings.HasSuffix(n.Value, p+`"`) || strings.HasSuffix(n.Value, p+`\n"`)) {
 						n.Value = strings.Replace(n.Value, p, other, 1)
 					}
 				}

@@ -119,7 +119,8 @@ func debianKernel(ctx context.Context, progress io.Writer) (string, error) {
 		return "", err
 	}
 	defer os.RemoveAll(temp)
-	for _, c := range [][]string{{"apt-get", "download", "-qq", "-o", "APT::Sandbox::User=root", name}, {"sh", "-c", "dpkg -x linux-image-*.deb unpacked"}} {
+	for _, c := range [][]string{{"apt-get", "download", "-qq", "-o", "APT::Sandbox::User=root",
+		name}, {"sh", "-c", "dpkg -x linux-image-*.deb unpacked"}} {
 		cmd := exec.CommandContext(ctx, c[0], c[1:]...)
 		cmd.Dir = temp
 		if b, err := cmd.CombinedOutput(); err != nil {

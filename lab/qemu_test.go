@@ -41,7 +41,8 @@ func unpack(t *testing.T, b []byte) map[string]string {
 func TestPack(t *testing.T) {
 	dir := t.TempDir()
 	for _, n := range []int{0, 1, 2, 3, 4} { // the padding differs
-		if err := os.WriteFile(filepath.Join(dir, fmt.Sprint("f", n)), bytes.Repeat([]byte("x"), n), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprint("f", n)), bytes.Repeat([]byte("x"), n),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -70,7 +71,8 @@ func TestPack(t *testing.T) {
 func TestUnpackInto(t *testing.T) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
-	for _, h := range []tar.Header{{Name: "./", Typeflag: tar.TypeDir, Mode: 0o755}, {Name: "./../x.case", Typeflag: tar.TypeReg, Mode: 0o644, Size: 3000}} {
+	for _, h := range []tar.Header{{Name: "./", Typeflag: tar.TypeDir, Mode: 0o755},
+		{Name: "./../x.case", Typeflag: tar.TypeReg, Mode: 0o644, Size: 3000}} {
 		if err := w.WriteHeader(&h); err != nil {
 			t.Fatal(err)
 		}
@@ -138,7 +140,9 @@ func TestQEMUUsage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
-		nil, {"--kernel", "k"}, {"--kernel", "k", "--", "list", "x"}, {"--kernel", "k", "lock-contention/no-such-variant"}, {"--kernel", "k", "--nodes", "3", "--cpus", "2", "--", "run", "lock-contention"},
+		nil, {"--kernel", "k"}, {"--kernel", "k", "--", "list", "x"},
+		{"--kernel", "k", "lock-contention/no-such-variant"},
+		{"--kernel", "k", "--nodes", "3", "--cpus", "2", "--", "run", "lock-contention"},
 		{"no-such-case"}, {"--kernel", "k", "--", "run", "no-such-case"},
 	} {
 		var errs strings.Builder
@@ -146,7 +150,8 @@ func TestQEMUUsage(t *testing.T) {
 			t.Errorf("lab qemu %q: status %d, says %q", args, got, errs.String())
 		}
 	}
-	for says, want := range map[string]bool{"QEMU emulator version 7.2.22 (Debian 1:7.2)": true, "QEMU emulator version 10.0.2": false, "": false} {
+	for says, want := range map[string]bool{"QEMU emulator version 7.2.22 (Debian 1:7.2)": true,
+		"QEMU emulator version 10.0.2": false, "": false} {
 		if _, old := tooOld(says); old != want {
 			t.Errorf("%q is too old: %v", says, old)
 		}

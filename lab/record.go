@@ -130,7 +130,8 @@ func (o *recordOptions) file(x chosen) string {
 //  1. Each run of the variant gets two windows; then it is started anew.
 //  2. Where a window is too large, the next one is half as long, down to a second.
 //  3. Where one second is too large, the next run has fewer clients.
-func (o *recordOptions) record(ctx context.Context, b *builder, whystall string, x chosen, dir string) (words string, ok bool, err error) {
+func (o *recordOptions) record(ctx context.Context, b *builder, whystall string, x chosen,
+	dir string) (words string, ok bool, err error) {
 	var s *stage
 	last := ""
 	defer func() {
@@ -201,9 +202,11 @@ func (o *recordOptions) record(ctx context.Context, b *builder, whystall string,
 }
 
 // try records a window of a run into file. It gives what whystall says about it, and its size.
-func (o *recordOptions) try(ctx context.Context, whystall string, s *stage, v *Variant, seconds int, file string) (got verdict, size int64, err error) {
+func (o *recordOptions) try(ctx context.Context, whystall string, s *stage, v *Variant, seconds int,
+	file string) (got verdict, size int64, err error) {
 	others := s.others()
-	status, err := diagnose(ctx, whystall, []string{"record", "--pid", strconv.Itoa(s.pid()), "--for", fmt.Sprintf("%ds", seconds), "-o", file}, io.Discard, io.Discard)
+	status, err := diagnose(ctx, whystall, []string{"record", "--pid", strconv.Itoa(s.pid()),
+		"--for", fmt.Sprintf("%ds", seconds), "-o", file}, io.Discard, io.Discard)
 	used := others()
 	if err == nil && status != 0 {
 		err = fmt.Errorf("whystall record: exit status %d", status)
@@ -242,7 +245,8 @@ func repack(file string) error {
 	}
 	defer out.Close()
 	to := zip.NewWriter(out)
-	to.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, flate.BestCompression) })
+	to.RegisterCompressor(zip.Deflate,
+		func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, flate.BestCompression) })
 	for _, m := range from.File {
 		h := zip.FileHeader{Name: m.Name, Method: zip.Deflate, Modified: m.Modified}
 		w, err := to.CreateHeader(&h)

@@ -166,7 +166,8 @@ func (x *showing) remedy(ctx context.Context, cured *Variant) (after *seen, err 
 		return nil, err
 	}
 	file := filepath.Join(x.dir, "cured.case")
-	if after.report, err = ask(ctx, x.whystall, "diagnose", "--pid", strconv.Itoa(s.pid()), "--for", x.record.String(), "-o", file); err != nil {
+	if after.report, err = ask(ctx, x.whystall, "diagnose", "--pid", strconv.Itoa(s.pid()), "--for",
+		x.record.String(), "-o", file); err != nil {
 		return nil, err
 	}
 	after.others = others()
@@ -176,7 +177,8 @@ func (x *showing) remedy(ctx context.Context, cured *Variant) (after *seen, err 
 // judged has whystall say from the two recordings whether the remedy worked.
 func (x *showing) judged(ctx context.Context) error {
 	fmt.Fprintf(x.words, "\n$ whystall compare %s.case cured.case\n\n", x.c.Name)
-	_, err := diagnose(ctx, x.whystall, []string{"compare", filepath.Join(x.dir, x.c.Name+".case"), filepath.Join(x.dir, "cured.case")}, x.words, x.stderr)
+	_, err := diagnose(ctx, x.whystall, []string{"compare", filepath.Join(x.dir, x.c.Name+".case"),
+		filepath.Join(x.dir, "cured.case")}, x.words, x.stderr)
 	return err
 }
 

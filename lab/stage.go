@@ -44,7 +44,8 @@ func set(ctx context.Context, b *builder, c *Case, v *Variant) (s *stage, err er
 	if v.Nodes > nodes() {
 		return nil, skip(fmt.Sprintf("it needs %d NUMA nodes, and this machine has %d; in a virtual machine: lab qemu %s", v.Nodes, nodes(), c.Name))
 	}
-	s = &stage{c: c, v: v, child: map[string]*child{}, joined: map[string][]string{}, says: map[string]string{"cpus": strconv.Itoa(runtime.NumCPU())}}
+	s = &stage{c: c, v: v, child: map[string]*child{}, joined: map[string][]string{},
+		says: map[string]string{"cpus": strconv.Itoa(runtime.NumCPU())}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.end())

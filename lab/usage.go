@@ -23,7 +23,9 @@ type used struct {
 }
 
 func (u used) since(b used) used {
-	d := used{cpu: u.cpu - b.cpu, minor: u.minor - b.minor, major: u.major - b.major, threads: u.threads, voluntary: max(u.voluntary-b.voluntary, 0), involuntary: max(u.involuntary-b.involuntary, 0)}
+	d := used{cpu: u.cpu - b.cpu, minor: u.minor - b.minor, major: u.major - b.major,
+		threads: u.threads, voluntary: max(u.voluntary-b.voluntary, 0),
+		involuntary: max(u.involuntary-b.involuntary, 0)}
 	for tid := range b.live {
 		d.ended = d.ended || !u.live[tid]
 	}

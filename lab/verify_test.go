@@ -51,7 +51,8 @@ func TestAmount(t *testing.T) {
 	} {
 		c.Amount = x.kind
 		a := amountOf(rows, &rows[0])
-		if a.why != "" || a.explained != x.explained || math.Abs(a.seen-x.seen) > 1 || a.low != x.low || a.high != x.high {
+		if a.why != "" || a.explained != x.explained || math.Abs(a.seen-x.seen) > 1 ||
+			a.low != x.low || a.high != x.high {
 			t.Errorf("%s: %+v; want %+v", x.kind, a, x)
 		}
 	}

@@ -161,7 +161,8 @@ func runExample(t *testing.T, command, service, cases string) string {
 		}
 	}
 	var stdout, stderr bytes.Buffer
-	if status := cli.Main(args[1:], strings.NewReader(""), &stdout, &stderr, func(string) string { return "" }); status > 1 {
+	if status := cli.Main(args[1:], strings.NewReader(""), &stdout, &stderr,
+		func(string) string { return "" }); status > 1 {
 		t.Errorf("$ %s: exit status %d\n%s", command, status, &stderr)
 	}
 	return stdout.String()

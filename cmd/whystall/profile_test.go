@@ -46,7 +46,8 @@ func TestGoneFunctions(t *testing.T) {
 	sample := func(names ...string) *profile.Sample {
 		s := &profile.Sample{}
 		for _, n := range names {
-			s.Location = append(s.Location, &profile.Location{Line: []profile.Line{{Function: &profile.Function{Name: n}}}})
+			s.Location = append(s.Location,
+				&profile.Location{Line: []profile.Line{{Function: &profile.Function{Name: n}}}})
 		}
 		return s
 	}

@@ -51,15 +51,22 @@ func TestLeaves(t *testing.T) {
 
 func TestWords(t *testing.T) {
 	for want, a := range map[string]Named{
-		"no CPU (own threads), at main.f":                         {Class: ClassOwn, Leaf: LeafNoCPU, Site: "main.f", Detail: OwnThreads},
-		"asleep in main.wait":                                     {Class: ClassOwn, Leaf: LeafAsleep, Detail: "main.wait"},
-		"stop-the-world (read mem stats): main.g":                 {Class: ClassMessage, Leaf: LeafSTW, Actor: "main.g", Detail: StopReadMemStats},
-		"stop-the-world, queued in main.h":                        {Class: ClassRuntime, Leaf: LeafSTWQueue, Detail: "main.h"},
-		"lock at main.mu: between holders":                        {Class: ClassLock, Leaf: LeafLockBetween, Site: "main.mu"},
-		"lock at main.mu: holder unseen":                          {Class: ClassLock, Leaf: LeafLockUnseen, Site: "main.mu"},
-		"lock at main.mu: its holder is not known":                {Class: ClassLock, Leaf: LeafLock, Site: "main.mu"},
-		"lock at main.mu, its holder main.g: on CPU in main.work": {Class: ClassLock, Leaf: LeafOnCPU, Site: "main.mu", Actor: "main.g", Detail: "main.work"},
-		"on CPU: the request itself":                              {Class: ClassOwn, Leaf: LeafOnCPU},
+		"no CPU (own threads), at main.f": {Class: ClassOwn,
+			Leaf: LeafNoCPU, Site: "main.f", Detail: OwnThreads},
+		"asleep in main.wait": {Class: ClassOwn,
+			Leaf: LeafAsleep, Detail: "main.wait"},
+		"stop-the-world (read mem stats): main.g": {Class: ClassMessage,
+			Leaf: LeafSTW, Actor: "main.g", Detail: StopReadMemStats},
+		"stop-the-world, queued in main.h": {Class: ClassRuntime,
+			Leaf: LeafSTWQueue, Detail: "main.h"},
+		"lock at main.mu: between holders": {Class: ClassLock,
+			Leaf: LeafLockBetween, Site: "main.mu"},
+		"lock at main.mu: holder unseen": {Class: ClassLock,
+			Leaf: LeafLockUnseen, Site: "main.mu"},
+		"lock at main.mu: its holder is not known": {Class: ClassLock, Leaf: LeafLock, Site: "main.mu"},
+		"lock at main.mu, its holder main.g: on CPU in main.work": {Class: ClassLock,
+			Leaf: LeafOnCPU, Site: "main.mu", Actor: "main.g", Detail: "main.work"},
+		"on CPU: the request itself": {Class: ClassOwn, Leaf: LeafOnCPU},
 	} {
 		if got := Words(a, func(s string) string { return s }); got != want {
 			t.Errorf("%+v: %q, want %q", a, got, want)

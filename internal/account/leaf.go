@@ -83,7 +83,8 @@ func (l Leaf) Stopped() bool { return l == LeafSTW || l == LeafSTWWork }
 // Unexplained reports whether the leaf says that nothing is known.
 func (l Leaf) Unexplained() bool {
 	switch l {
-	case LeafGap, LeafOrder, LeafLookback, LeafLimit, LeafNotWoken, LeafBeforeTrace, LeafBornOutside, LeafUnknown, LeafMissing:
+	case LeafGap, LeafOrder, LeafLookback, LeafLimit, LeafNotWoken, LeafBeforeTrace,
+		LeafBornOutside, LeafUnknown, LeafMissing:
 		return true
 	}
 	return false

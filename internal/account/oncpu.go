@@ -167,7 +167,8 @@ func (c *Column) OnCPUOf(a *Account, kinds ...WorkKind) (part Work) {
 	}
 	if o := c.OnCPU; o != nil && o.Samples >= LeastSamples && o.NS > 0 {
 		part = o.Of(kinds...)
-		part.NS, part.Low, part.High = MulDiv(part.NS, a.NS, o.NS), MulDiv(part.Low, a.NS, o.NS), MulDiv(part.High, a.NS, o.NS)
+		part.NS, part.Low, part.High = MulDiv(part.NS, a.NS, o.NS), MulDiv(part.Low, a.NS, o.NS),
+			MulDiv(part.High, a.NS, o.NS)
 		return part
 	}
 	part.High = a.NS
@@ -177,7 +178,8 @@ func (c *Column) OnCPUOf(a *Account, kinds ...WorkKind) (part Work) {
 // inKernel reports whether work of this kind is done in the kernel, at least in part.
 func (k WorkKind) inKernel() bool {
 	switch k {
-	case WorkOwn, WorkLibrary, WorkGC, WorkAlloc, WorkGoSched, WorkMap, WorkMemmove, WorkInterface, WorkGoRuntime, WorkInterprets:
+	case WorkOwn, WorkLibrary, WorkGC, WorkAlloc, WorkGoSched, WorkMap, WorkMemmove, WorkInterface,
+		WorkGoRuntime, WorkInterprets:
 		return false
 	}
 	return true

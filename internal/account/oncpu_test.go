@@ -5,9 +5,11 @@ import "testing"
 // TestOnCPUOf: an account is divided by its own samples where they are enough, then as its column
 // is, and else only its bounds are known.
 func TestOnCPUOf(t *testing.T) {
-	own := &OnCPU{NS: 100, Samples: 20, Works: []Work{{Kind: WorkFault, NS: 60, Low: 40, High: 80}, {Kind: WorkOwn, NS: 40, Low: 20, High: 60}}}
+	own := &OnCPU{NS: 100, Samples: 20, Works: []Work{{Kind: WorkFault, NS: 60, Low: 40, High: 80},
+		{Kind: WorkOwn, NS: 40, Low: 20, High: 60}}}
 	few := &OnCPU{NS: 100, Samples: 19}
-	whole := &OnCPU{NS: 1000, Samples: 200, Works: []Work{{Kind: WorkFault, NS: 200, Low: 150, High: 260}, {Kind: WorkOwn, NS: 800, Low: 700, High: 900}}}
+	whole := &OnCPU{NS: 1000, Samples: 200,
+		Works: []Work{{Kind: WorkFault, NS: 200, Low: 150, High: 260}, {Kind: WorkOwn, NS: 800, Low: 700, High: 900}}}
 	for name, x := range map[string]struct {
 		column, own   *OnCPU
 		leaf          Leaf
@@ -23,7 +25,8 @@ func TestOnCPUOf(t *testing.T) {
 		c := Column{OnCPU: x.column}
 		got := c.OnCPUOf(&Account{Leaf: x.leaf, NS: 100, OnCPU: x.own}, WorkFault)
 		if got.NS != x.ns || got.Low != x.low || got.High != x.high {
-			t.Errorf("%s: %d, from %d to %d; want %d, from %d to %d", name, got.NS, got.Low, got.High, x.ns, x.low, x.high)
+			t.Errorf("%s: %d, from %d to %d; want %d, from %d to %d", name, got.NS, got.Low,
+				got.High, x.ns, x.low, x.high)
 		}
 	}
 }

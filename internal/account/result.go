@@ -222,7 +222,8 @@ func (i *Instead) Leaf() Leaf { return Leaf(i.Kind) }
 // (LeafAsleep), or otherwise the holder of the P.
 func (i *Instead) Lacked() bool {
 	switch i.Leaf() {
-	case LeafThrottled, LeafNoCPU, LeafAsleep, LeafFault, LeafReclaim, LeafMemcg, LeafCompaction, LeafMmapLock, LeafTLB, LeafDisk, LeafNUMA, LeafKernelLock:
+	case LeafThrottled, LeafNoCPU, LeafAsleep, LeafFault, LeafReclaim, LeafMemcg, LeafCompaction,
+		LeafMmapLock, LeafTLB, LeafDisk, LeafNUMA, LeafKernelLock:
 		return true
 	}
 	return false

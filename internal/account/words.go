@@ -47,7 +47,8 @@ func Words(a Named, name func(string) string) string {
 			return "lock" + at(" at ") + ", its holder: " + cause + place
 		}
 		if a.Holder != "" {
-			return "lock" + at(" at ") + ", its holder " + name(a.Holder) + " waits for " + name(a.Actor) + ": " + cause + place
+			return "lock" + at(" at ") + ", its holder " + name(a.Holder) + " waits for " +
+				name(a.Actor) + ": " + cause + place
 		}
 		return "lock" + at(" at ") + ", its holder " + name(a.Actor) + ": " + cause + place
 	case ClassMessage:

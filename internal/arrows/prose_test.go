@@ -41,7 +41,8 @@ var searches = strings.Fields(`Compare Contains ContainsAny ContainsFunc Contain
 
 func TestProse(t *testing.T) {
 	found, fields := proseRead(os.DirFS("../.."), func(name string) bool {
-		return strings.HasPrefix(name, "internal/") || strings.HasPrefix(name, "exectrace/") || strings.HasPrefix(name, "cmd/")
+		return strings.HasPrefix(name, "internal/") || strings.HasPrefix(name, "exectrace/") ||
+			strings.HasPrefix(name, "cmd/")
 	})
 	for _, f := range found {
 		t.Error(f)
@@ -80,11 +81,14 @@ func (r *repoTypes) Import(importPath string) (*types.Package, error) {
 
 // proseRead gives each place where prose is read, and how many fields are prose.
 func proseRead(repo fs.FS, in func(name string) bool) (found []string, fields int) {
-	r := &repoTypes{set: token.NewFileSet(), files: map[string][]*ast.File{}, pkgs: map[string]*types.Package{}, info: types.Info{
-		Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{}, Types: map[ast.Expr]types.TypeAndValue{},
-		Selections: map[*ast.SelectorExpr]*types.Selection{}}}
+	r := &repoTypes{set: token.NewFileSet(), files: map[string][]*ast.File{},
+		pkgs: map[string]*types.Package{}, info: types.Info{
+			Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{},
+			Types:      map[ast.Expr]types.TypeAndValue{},
+			Selections: map[*ast.SelectorExpr]*types.Selection{}}}
 	// Files of other systems would define things twice.
-	linux := build.Context{GOOS: "linux", GOARCH: "amd64", Compiler: "gc", OpenFile: func(name string) (io.ReadCloser, error) { return repo.Open(name) },
+	linux := build.Context{GOOS: "linux", GOARCH: "amd64", Compiler: "gc",
+		OpenFile: func(name string) (io.ReadCloser, error) { return repo.Open(name) },
 		JoinPath: path.Join, ReleaseTags: build.Default.ReleaseTags}
 	err := fs.WalkDir(repo, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
@@ -157,7 +161,9 @@ func (c *proseChecker) fields(f *ast.File) {
 			}
 			for _, name := range field.Names {
 				full := f.Name.Name + "." + spec.Name.Name + "." + name.Name
-				if field.Tag != nil && reflect.StructTag(strings.Trim(field.Tag.Value, "`")).Get("prose") == "yes" || slices.Contains(alsoProse, full) {
+				if field.Tag != nil &&
+					reflect.StructTag(strings.Trim(field.Tag.Value, "`")).Get("prose") == "yes" ||
+					slices.Contains(alsoProse, full) {
 					c.prose[c.info.Defs[name]] = true
 				}
 			}
@@ -217,7 +223,8 @@ func (c *proseChecker) call(e *ast.CallExpr) bool {
 		if !ok {
 			return false
 		}
-		if p, ok := c.info.Uses[x].(*types.PkgName); !ok || !slices.Contains([]string{"strings", "fmt", "slices", "cmp"}, p.Imported().Path()) ||
+		if p, ok := c.info.Uses[x].(*types.PkgName); !ok ||
+			!slices.Contains([]string{"strings", "fmt", "slices", "cmp"}, p.Imported().Path()) ||
 			slices.Contains(searches, f.Sel.Name) {
 			return false
 		}
@@ -382,7 +389,8 @@ type N struct { M; List []M }
 	} {
 		repo := fstest.MapFS{
 			"a/a.go": {Data: []byte(shared)},
-			"b/b.go": {Data: []byte("package b\nimport (\n\"fmt\"; \"slices\"; \"strings\"; \"" + module + "a\"\n)\nvar table = map[string]int{}\n" +
+			"b/b.go": {Data: []byte("package b\nimport (\n\"fmt\"; \"slices\"; \"strings\"; \"" +
+				module + "a\"\n)\nvar table = map[string]int{}\n" +
 				"func why(n *a.N) string { if n.What > 0 { return \"\" }; return \"because \" + n.Why }\nfunc other(n *a.N) string { return n.Name }\n" +
 				"func f(n *a.N) bool { " + body + " }\n")},
 		}

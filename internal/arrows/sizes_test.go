@@ -69,13 +69,16 @@ func checkSizes(repo fs.FS, listed map[string]string) (found []string, functions
 			key := name + " " + fn.Name.Name
 			long[key] = lines
 			if listed[key] == "" {
-				found = append(found, fmt.Sprintf("%s: function %s has %d lines, at most %d: split it into its steps", set.Position(fn.Pos()), fn.Name.Name, lines, maxFunction))
+				found = append(found,
+					fmt.Sprintf("%s: function %s has %d lines, at most %d: split it into its steps",
+						set.Position(fn.Pos()), fn.Name.Name, lines, maxFunction))
 			}
 		}
 	}
 	for key := range listed {
 		if long[key] == 0 {
-			found = append(found, fmt.Sprintf("%s: listed as longer than %d lines, and is not: take it off the list", key, maxFunction))
+			found = append(found,
+				fmt.Sprintf("%s: listed as longer than %d lines, and is not: take it off the list", key, maxFunction))
 		}
 	}
 	return found, functions

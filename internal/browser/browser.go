@@ -43,7 +43,8 @@ func New(t testing.TB) *Browser {
 	if program == "" {
 		need.Missing(t, "chromium", "no chromium in PATH")
 	}
-	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.Flag("force-color-profile", "srgb"), chromedp.Flag("disable-gpu", true),
+	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program),
+		chromedp.Flag("force-color-profile", "srgb"), chromedp.Flag("disable-gpu", true),
 		chromedp.Flag("hide-scrollbars", true), chromedp.Flag("font-render-hinting", "none"))
 	if os.Geteuid() == 0 {
 		opts = append(opts, chromedp.NoSandbox) // its sandbox does not work for root
@@ -140,7 +141,8 @@ func (p *Page) Settle() {
 // Ask evaluates an expression and stores its value. A promise is awaited.
 func (p *Page) Ask(js string, value any) {
 	p.t.Helper()
-	p.run(chromedp.Evaluate(js, value, func(e *runtime.EvaluateParams) *runtime.EvaluateParams { return e.WithAwaitPromise(true) }))
+	p.run(chromedp.Evaluate(js, value,
+		func(e *runtime.EvaluateParams) *runtime.EvaluateParams { return e.WithAwaitPromise(true) }))
 }
 
 // Text is what a person reads in the first element of the selector, "" if there is none.
@@ -179,8 +181,10 @@ func (p *Page) Drag(selector string, from, to float64) {
 	p.Ask(fmt.Sprintf(`(r => ({X: r.x, Y: r.y, Width: r.width, Height: r.height}))(document.querySelector(%q).getBoundingClientRect())`, selector), &r)
 	y := r.Y + r.Height/3
 	at := func(part float64) float64 { return r.X + r.Width*part }
-	p.run(chromedp.MouseEvent("mouseMoved", at(from), y), chromedp.MouseEvent("mousePressed", at(from), y, chromedp.ButtonLeft, chromedp.ClickCount(1)),
-		chromedp.MouseEvent("mouseMoved", at((from+to)/2), y, chromedp.ButtonLeft), chromedp.MouseEvent("mouseMoved", at(to), y, chromedp.ButtonLeft),
+	p.run(chromedp.MouseEvent("mouseMoved", at(from), y),
+		chromedp.MouseEvent("mousePressed", at(from), y, chromedp.ButtonLeft, chromedp.ClickCount(1)),
+		chromedp.MouseEvent("mouseMoved", at((from+to)/2), y, chromedp.ButtonLeft),
+		chromedp.MouseEvent("mouseMoved", at(to), y, chromedp.ButtonLeft),
 		chromedp.MouseEvent("mouseReleased", at(to), y, chromedp.ButtonLeft, chromedp.ClickCount(1)))
 	p.Settle()
 }

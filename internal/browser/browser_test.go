@@ -26,7 +26,8 @@ func TestHearsProblems(t *testing.T) {
 		}
 	}
 	name := filepath.Join(t.TempDir(), "good.html")
-	if err := os.WriteFile(name, []byte(`<!doctype html><button onclick="this.textContent='hit'">x</button>`), 0o600); err != nil {
+	if err := os.WriteFile(name,
+		[]byte(`<!doctype html><button onclick="this.textContent='hit'">x</button>`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p := b.Open(t, name, Look{Width: 300, Height: 300})
@@ -41,7 +42,8 @@ func TestGolden(t *testing.T) {
 	b := New(t)
 	shot := func(html string) []byte {
 		name := filepath.Join(t.TempDir(), "page.html")
-		if err := os.WriteFile(name, []byte("<!doctype html><meta charset=utf-8><body style='margin:0'>"+html), 0o600); err != nil {
+		if err := os.WriteFile(name,
+			[]byte("<!doctype html><meta charset=utf-8><body style='margin:0'>"+html), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return b.Open(t, name, Look{Width: 600, Height: 400}).Screenshot()

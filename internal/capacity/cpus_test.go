@@ -40,7 +40,8 @@ func TestCPUs(t *testing.T) {
 	waits := []account.Instead{{Who: "network", NS: 3}, {Who: "timer", NS: 1}}
 	got := CPUs(schedtest.Timeline(t, twoCPUs), nil, Times{{0, 32e6}}, waits)
 	want := &account.CPUs{
-		Allowed: 2, WallNS: 40e6, TotalNS: 80e6, RunningNS: 40e6, ThrottledNS: 10e6, OthersNS: 4e6, UnusedNS: 26e6, IdleNS: 36e6,
+		Allowed: 2, WallNS: 40e6, TotalNS: 80e6, RunningNS: 40e6, ThrottledNS: 10e6, OthersNS: 4e6,
+		UnusedNS: 26e6, IdleNS: 36e6,
 		Unused: []account.Instead{{Who: "network", NS: 195e5}, {Who: "timer", NS: 65e5}},
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -51,7 +52,8 @@ func TestCPUs(t *testing.T) {
 // TestQuotaUsed: where the group's own count is missing, what its threads ran stands for it: the
 // target's 40 ms, and the 4 of etcd if it is in the group or below it.
 func TestQuotaUsed(t *testing.T) {
-	for cgroup, want := range map[string]int64{"": 40e6, "/other": 40e6, "/app2": 40e6, "/app/batch": 44e6, "/app": 44e6} {
+	for cgroup, want := range map[string]int64{"": 40e6, "/other": 40e6, "/app2": 40e6,
+		"/app/batch": 44e6, "/app": 44e6} {
 		k := schedtest.Timeline(t, strings.Replace(twoCPUs, "comm=etcd", "comm=etcd cgroup="+cgroup, 1))
 		set := &evidence.Set{}
 		set.Add(evidence.Record{Stream: "/cgroup/cpu/quota:cpus", Shape: evidence.Fact, Value: 0.5})

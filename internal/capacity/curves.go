@@ -44,14 +44,16 @@ func AddCurves(r *account.Result, k *sched.Timeline, set *evidence.Set) {
 	}
 	// A process' own huge pages are read once, since that walks all of its memory. Over time they
 	// are known of its cgroup or else of the host, where these are not much larger than it.
-	for _, c := range []account.Curve{curve("/cgroup/memory/anon-huge:bytes", account.CurveHugeGroup), curve("/host/memory/anon-huge:bytes", account.CurveHugeHost)} {
+	for _, c := range []account.Curve{curve("/cgroup/memory/anon-huge:bytes",
+		account.CurveHugeGroup), curve("/host/memory/anon-huge:bytes", account.CurveHugeHost)} {
 		if len(huge.Points) < 2 && len(c.Points) > 1 && highest(c) > 0 && highest(c) <= mostBeside*highest(rss) {
 			r.Curves = append(r.Curves, c)
 			break
 		}
 	}
 	if l, ok := set.Fact("/cgroup/memory/limit:bytes"); ok && l.Value > 0 {
-		r.Curves = append(r.Curves, account.Curve{Kind: account.CurveMemoryLimit, Points: []account.CurvePoint{{At: r.Begin, Value: l.Value}, {At: r.End, Value: l.Value}}})
+		r.Curves = append(r.Curves, account.Curve{Kind: account.CurveMemoryLimit,
+			Points: []account.CurvePoint{{At: r.Begin, Value: l.Value}, {At: r.End, Value: l.Value}}})
 	}
 }
 
@@ -94,7 +96,8 @@ func threadCurves(k *sched.Timeline, lo, hi, shift int64) (out []account.Curve) 
 		c, any := account.Curve{Kind: kind}, false
 		for b, n := range ns[i] {
 			any = any || n > 0
-			c.Points = append(c.Points, account.CurvePoint{At: lo + int64(b)*width - shift, Value: float64(n) / float64(width)})
+			c.Points = append(c.Points, account.CurvePoint{At: lo + int64(b)*width - shift,
+				Value: float64(n) / float64(width)})
 		}
 		if any {
 			out = append(out, c)

@@ -24,7 +24,8 @@ type eventSums struct {
 // sumEvents adds up reclaim, compaction, faults, waits for mmap_lock, flushes and migrations.
 func sumEvents(k *sched.Timeline, r *account.Kernel) {
 	x := &eventSums{k: k, r: r, sums: map[*account.Spans]*spanSum{}}
-	k.Events(math.MinInt64, math.MaxInt64, x.add, kernel.Reclaim, kernel.Compaction, kernel.Fault, kernel.MmapLock, kernel.TLBFlush, kernel.NUMAMove)
+	k.Events(math.MinInt64, math.MaxInt64, x.add, kernel.Reclaim, kernel.Compaction, kernel.Fault,
+		kernel.MmapLock, kernel.TLBFlush, kernel.NUMAMove)
 	x.freeing = x.freeing.Merge()
 	r.Bands = append(r.Bands, bands(account.BandReclaim, slices.Clone(x.freeing), 0)...)
 	for _, s := range x.lockWaits {
@@ -141,7 +142,8 @@ var gfpBits = []struct {
 	bit  uint64
 	name string
 }{
-	{0x40, "IO"}, {0x80, "FS"}, {0x400, "direct reclaim"}, {0x2000, "no warning"}, {0x4000, "retry"}, {0x8000, "no fail"},
+	{0x40, "IO"}, {0x80, "FS"}, {0x400, "direct reclaim"}, {0x2000, "no warning"},
+	{0x4000, "retry"}, {0x8000, "no fail"},
 	{0x10000, "no retry"}, {0x40000, "compound"},
 }
 

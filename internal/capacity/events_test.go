@@ -31,11 +31,13 @@ fault t=7200000 cpu=0 tid=10 flags=target,major user=3 args=500000,4096,4
 switch t=8000000 cpu=0 tid=10 other=0 flags=target args=1,1,0
 `)
 	r := Sums(k, oncpu.New(k), nil)
-	if m := r.Major; m.N != 1 || m.NS != 5e5 || len(m.Sites) != 0 || len(m.Flags) != 1 || m.Flags[0].Who != "/data/table" {
+	if m := r.Major; m.N != 1 || m.NS != 5e5 || len(m.Sites) != 0 || len(m.Flags) != 1 ||
+		m.Flags[0].Who != "/data/table" {
 		t.Errorf("got %+v, want one major fault of 0.5 ms for /data/table", m)
 	}
 	d := r.Disk
-	if d.N != 1 || d.NS != 3e6 || d.Max != 3e6 || len(d.Flags) != 1 || d.Flags[0].Who != "/data/table" || d.Flags[0].NS != 3e6 {
+	if d.N != 1 || d.NS != 3e6 || d.Max != 3e6 || len(d.Flags) != 1 ||
+		d.Flags[0].Who != "/data/table" || d.Flags[0].NS != 3e6 {
 		t.Errorf("got %+v, want one wait of 3 ms for /data/table", d)
 	}
 }

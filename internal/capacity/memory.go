@@ -32,7 +32,8 @@ func Memory(set *evidence.Set, native bool) *account.Memory {
 	if len(rss) == 0 {
 		return nil
 	}
-	m := &account.Memory{RSS: bounded(rss[len(rss)-1].Value), Begin: bounded(rss[0].Value), End: bounded(rss[len(rss)-1].Value), AnonHuge: -1}
+	m := &account.Memory{RSS: bounded(rss[len(rss)-1].Value), Begin: bounded(rss[0].Value),
+		End: bounded(rss[len(rss)-1].Value), AnonHuge: -1}
 	if r, ok := set.Fact("/cgroup/memory/limit:bytes"); ok {
 		m.Limit = bounded(r.Value)
 	}

@@ -9,8 +9,10 @@ import (
 )
 
 var memoryStreams = []string{
-	"/process/rss:bytes", "/process/rss/file:bytes", "/process/rss/shmem:bytes", "/process/rss/anon:bytes", "/process/anon-huge:bytes", "/process/lazyfree:bytes",
-	"/go/memory/sys:bytes", "/go/memory/heap/sys:bytes", "/go/memory/heap/released:bytes", "/go/memory/heap/alloc:bytes", "/go/memory/stacks/inuse:bytes",
+	"/process/rss:bytes", "/process/rss/file:bytes", "/process/rss/shmem:bytes",
+	"/process/rss/anon:bytes", "/process/anon-huge:bytes", "/process/lazyfree:bytes",
+	"/go/memory/sys:bytes", "/go/memory/heap/sys:bytes", "/go/memory/heap/released:bytes",
+	"/go/memory/heap/alloc:bytes", "/go/memory/stacks/inuse:bytes",
 }
 
 func memorySet(mib map[string]float64) *evidence.Set {
@@ -22,7 +24,8 @@ func memorySet(mib map[string]float64) *evidence.Set {
 }
 
 func sumMemory(m *account.Memory) int64 {
-	return m.Live + m.Idle + m.Released + m.Huge + m.LazyFree + m.Stacks + m.Runtime + m.Files + m.Native + m.Unexplained
+	return m.Live + m.Idle + m.Released + m.Huge + m.LazyFree + m.Stacks + m.Runtime + m.Files +
+		m.Native + m.Unexplained
 }
 
 // TestMemorySums: whatever the figures are, the terms add up to the resident bytes, and none is
@@ -40,7 +43,8 @@ func TestMemorySums(t *testing.T) {
 		if sum := sumMemory(m); sum != m.RSS {
 			t.Fatalf("%v: terms add up to %d, resident are %d", mib, sum, m.RSS)
 		}
-		for _, v := range []int64{m.Live, m.Idle, m.Released, m.Huge, m.LazyFree, m.Stacks, m.Runtime, m.Files, m.Native, m.Unexplained} {
+		for _, v := range []int64{m.Live, m.Idle, m.Released, m.Huge, m.LazyFree, m.Stacks,
+			m.Runtime, m.Files, m.Native, m.Unexplained} {
 			if v < 0 {
 				t.Fatalf("%v: %+v", mib, m)
 			}
@@ -53,12 +57,15 @@ func TestMemorySums(t *testing.T) {
 func TestMemoryTerms(t *testing.T) {
 	// As measured with Go 1.21, huge pages always: 29 MiB became 622 after memory was released.
 	bloat := map[string]float64{
-		"/process/rss:bytes": 622, "/process/rss/file:bytes": 4, "/process/anon-huge:bytes": 610, "/process/lazyfree:bytes": 0,
-		"/go/memory/sys:bytes": 640, "/go/memory/heap/sys:bytes": 620, "/go/memory/heap/released:bytes": 600, "/go/memory/heap/alloc:bytes": 15, "/go/memory/stacks/inuse:bytes": 1,
+		"/process/rss:bytes": 622, "/process/rss/file:bytes": 4, "/process/anon-huge:bytes": 610,
+		"/process/lazyfree:bytes": 0,
+		"/go/memory/sys:bytes":    640, "/go/memory/heap/sys:bytes": 620,
+		"/go/memory/heap/released:bytes": 600, "/go/memory/heap/alloc:bytes": 15, "/go/memory/stacks/inuse:bytes": 1,
 	}
 	m := Memory(memorySet(bloat), false)
 	const mib = 1 << 20
-	if m.Huge != 578*mib || m.Live != 15*mib || m.Idle != 5*mib || m.Stacks != 1*mib || m.Runtime != 19*mib || m.Files != 4*mib || m.Unexplained != 0 {
+	if m.Huge != 578*mib || m.Live != 15*mib || m.Idle != 5*mib || m.Stacks != 1*mib ||
+		m.Runtime != 19*mib || m.Files != 4*mib || m.Unexplained != 0 {
 		t.Errorf("huge pages: %+v", m)
 	}
 	delete(bloat, "/process/anon-huge:bytes")
@@ -67,11 +74,13 @@ func TestMemoryTerms(t *testing.T) {
 	}
 	// MADV_FREE: the same gap, and no huge page.
 	bloat["/process/anon-huge:bytes"], bloat["/process/lazyfree:bytes"] = 0, 570
-	if m := Memory(memorySet(bloat), false); m.Huge != 0 || m.LazyFree != 570*mib || m.Released != 8*mib || m.Unexplained != 0 {
+	if m := Memory(memorySet(bloat), false); m.Huge != 0 || m.LazyFree != 570*mib ||
+		m.Released != 8*mib || m.Unexplained != 0 {
 		t.Errorf("lazily freed: %+v", m)
 	}
 	bloat["/process/rss/anon:bytes"] = 617
-	if m := Memory(memorySet(bloat), true); m.Files != 4*mib || m.Native != 47*mib || m.LazyFree != 570*mib || m.Unexplained != 1*mib || m.Live != 0 {
+	if m := Memory(memorySet(bloat), true); m.Files != 4*mib || m.Native != 47*mib ||
+		m.LazyFree != 570*mib || m.Unexplained != 1*mib || m.Live != 0 {
 		t.Errorf("native: %+v", m)
 	}
 	if Memory(&evidence.Set{}, false) != nil {

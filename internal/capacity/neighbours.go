@@ -35,7 +35,8 @@ func neighbours(k *sched.Timeline, held map[uint32]int64, at int64) []account.Ne
 		l = append(l, n)
 	}
 	slices.SortFunc(l, func(a, b account.Neighbour) int {
-		return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(a.Comm, b.Comm), cmp.Compare(a.PID, b.PID), cmp.Compare(a.Cgroup, b.Cgroup))
+		return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(a.Comm, b.Comm),
+			cmp.Compare(a.PID, b.PID), cmp.Compare(a.Cgroup, b.Cgroup))
 	})
 	return l[:min(len(l), mostNeighbours)]
 }

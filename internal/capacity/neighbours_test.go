@@ -21,12 +21,14 @@ func TestCPUHolders(t *testing.T) {
 		time := 1000
 		for range 300 {
 			time += rnd.IntN(256)
-			flags := []string{"target,othertarget", "target,othertarget,preempted", "target", "othertarget", "target,preempted"}[rnd.IntN(5)]
+			flags := []string{"target,othertarget", "target,othertarget,preempted", "target",
+				"othertarget", "target,preempted"}[rnd.IntN(5)]
 			kind, cpu, tid, other := "switch", rnd.IntN(3), rnd.IntN(6), rnd.IntN(6)
 			if rnd.IntN(3) == 0 {
 				kind = "waking"
 			}
-			fmt.Fprintf(&b, "%s t=%d cpu=%d tid=%d other=%d flags=%s args=%d\n", kind, time, cpu, tid, other, flags, rnd.IntN(3))
+			fmt.Fprintf(&b, "%s t=%d cpu=%d tid=%d other=%d flags=%s args=%d\n", kind, time, cpu,
+				tid, other, flags, rnd.IntN(3))
 		}
 		k := schedtest.Timeline(t, b.String())
 		begin, end := k.Span()

@@ -128,7 +128,8 @@ func (u *groupUse) write(k *sched.Timeline, c *account.CPUs, folded bool) {
 	for tid, ns := range u.othersNS {
 		t, _ := k.Name(tid, end)
 		c.GroupOthersNS += ns
-		c.GroupOthers = account.AddInstead(c.GroupOthers, account.Instead{Who: t.Comm, Kind: account.InsteadNeighbour, NS: ns})
+		c.GroupOthers = account.AddInstead(c.GroupOthers,
+			account.Instead{Who: t.Comm, Kind: account.InsteadNeighbour, NS: ns})
 	}
 	account.SortInstead(c.GroupOthers)
 	c.GroupOthers = c.GroupOthers[:min(len(c.GroupOthers), account.MostInstead)]

@@ -34,10 +34,12 @@ switch t=0 cpu=0 tid=0 other=10 flags=othertarget
 	b.WriteString("switch t=13000000 cpu=0 tid=10 other=0 flags=target\n")
 	k := schedtest.Timeline(t, b.String())
 	r := Sums(k, oncpu.New(k), nil)
-	if r.TLB.NS != 3.5e6 || len(r.TLB.Flags) != 1 || r.TLB.Flags[0].Who != "munmap" || len(r.TLB.Sites) != 1 || r.TLB.Sites[0].Func != "app::free" {
+	if r.TLB.NS != 3.5e6 || len(r.TLB.Flags) != 1 || r.TLB.Flags[0].Who != "munmap" ||
+		len(r.TLB.Sites) != 1 || r.TLB.Sites[0].Func != "app::free" {
 		t.Errorf("flushes: %+v, want 3.5 ms in munmap by app::free", r.TLB)
 	}
-	if r.NUMA.NS != 15e5 || r.NUMA.N != 3 || r.NUMARemote != 1 || r.NUMAPages != 4 || r.NUMA.Flags[0].Who != "on node 1" {
+	if r.NUMA.NS != 15e5 || r.NUMA.N != 3 || r.NUMARemote != 1 || r.NUMAPages != 4 ||
+		r.NUMA.Flags[0].Who != "on node 1" {
 		t.Errorf("hinting faults: %+v, %d remote, %d pages; want 3 of 1.5 ms on CPUs on node 1, one of them remote, 4 pages", r.NUMA, r.NUMARemote, r.NUMAPages)
 	}
 	var end int64

@@ -91,7 +91,8 @@ func level(l []evidence.Record, stream string, shift int64) account.Level {
 		}
 		if last != nil && r.Time > last.Time && r.Value >= last.Value && len(out.Points) < mostPoints {
 			share := min(1, (r.Value-last.Value)/float64(r.Time-last.Time))
-			out.Points = append(out.Points, account.LevelPoint{Begin: last.Time - shift, End: r.Time - shift, Share: share})
+			out.Points = append(out.Points, account.LevelPoint{Begin: last.Time - shift,
+				End: r.Time - shift, Share: share})
 		}
 		last = r
 	}

@@ -16,7 +16,8 @@ func TestLevel(t *testing.T) {
 		l = append(l, evidence.Record{Shape: evidence.Counter, Time: r[0], Value: float64(r[1])})
 	}
 	got := level(l, "x", 100)
-	want := account.Level{Stream: "x", Points: []account.LevelPoint{{Begin: 0, End: 100, Share: 0.5}, {Begin: 200, End: 300, Share: 1}}}
+	want := account.Level{Stream: "x",
+		Points: []account.LevelPoint{{Begin: 0, End: 100, Share: 0.5}, {Begin: 200, End: 300, Share: 1}}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}

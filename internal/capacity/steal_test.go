@@ -34,7 +34,8 @@ func TestStolen(t *testing.T) {
 		t.Fatal("nothing")
 	}
 	// At least 4+8-9 of CPU 0, at most 4 and 0.5; in the middle 4*8/9 and 1*0.5/2.
-	got := fmt.Sprintf("%.2f %.2f %.2f of %.2f", float64(s.Low)/1e9, float64(s.NS)/1e9, float64(s.High)/1e9, float64(s.RanNS)/1e9)
+	got := fmt.Sprintf("%.2f %.2f %.2f of %.2f", float64(s.Low)/1e9, float64(s.NS)/1e9,
+		float64(s.High)/1e9, float64(s.RanNS)/1e9)
 	if want := "3.00 3.81 4.50 of 8.50"; got != want {
 		t.Errorf("stolen %s, want %s", got, want)
 	}

@@ -21,7 +21,8 @@ import (
 func Sums(k *sched.Timeline, works *oncpu.Works, set *evidence.Set) *account.Kernel {
 	h, totals := k.Header(), k.Totals()
 	begin, end := k.Span()
-	r := &account.Kernel{Source: h.Source, Release: h.Kernel, Begin: begin, End: end, PerTask: h.PerTask, AllTasks: h.AllTasks, Missing: slices.Clone(h.Missing),
+	r := &account.Kernel{Source: h.Source, Release: h.Kernel, Begin: begin, End: end,
+		PerTask: h.PerTask, AllTasks: h.AllTasks, Missing: slices.Clone(h.Missing),
 		Lost: totals.Lost, UnknownNS: totals.BreakNS, Switches: totals.Switches, Involuntary: totals.Involuntary}
 	r.Untold = untold(k.Levels(), begin, end)
 	r.Unread = slices.Contains(h.Recorded, kernel.SightUnread) && r.Untold[kernel.Sockets] < mostUntold

@@ -39,7 +39,8 @@ type threadSums struct {
 // sumThreads fills in all that follows from the stretches of the target's threads.
 func sumThreads(k *sched.Timeline, r *account.Kernel) {
 	x := &threadSums{
-		k: k, r: r, calls: callsOf(k.Header().Arch), lives: sched.NewLives(k), disk: newSpanSum(&r.Disk), releases: newReleases(k),
+		k: k, r: r, calls: callsOf(k.Header().Arch), lives: sched.NewLives(k),
+		disk: newSpanSum(&r.Disk), releases: newReleases(k),
 		threads: map[uint32]*threadSum{},
 	}
 	k.Each(r.Begin, r.End, x.add)
@@ -144,7 +145,8 @@ func (x *threadSums) write() {
 			r.ShortSleepers++
 		}
 		if t.spaceNS > 0 {
-			r.MmapLock.By = account.AddInstead(r.MmapLock.By, account.Instead{Who: t.Comm, Kind: account.InsteadThread, NS: t.spaceNS})
+			r.MmapLock.By = account.AddInstead(r.MmapLock.By,
+				account.Instead{Who: t.Comm, Kind: account.InsteadThread, NS: t.spaceNS})
 		}
 	}
 	r.ThreadsSeen = int64(len(x.threads))

@@ -40,8 +40,9 @@ const mostDetails = 1 << 12
 // NewWords makes the names of k's threads. Number gives a name its number.
 func NewWords(k *sched.Timeline, number func(name string) uint32) *Words {
 	return &Words{
-		k: k, number: number, details: map[string]uint32{}, functions: map[[2]uint32]uint32{}, occupants: map[uint32]Occupant{},
-		refs: map[account.Instead]uint32{}, own: number(account.OwnThreads), idle: number(account.WakeUpLatency),
+		k: k, number: number, details: map[string]uint32{}, functions: map[[2]uint32]uint32{},
+		occupants: map[uint32]Occupant{},
+		refs:      map[account.Instead]uint32{}, own: number(account.OwnThreads), idle: number(account.WakeUpLatency),
 	}
 }
 
@@ -94,7 +95,8 @@ func (w *Words) Behind(tid uint32, at int64) Occupant {
 		i, o.Detail = account.Instead{Who: "unknown", Kind: account.InsteadUnknown}, w.Detail("unknown")
 	default:
 		name := sched.PlainComm(t.Comm)
-		i, o.Detail = account.Instead{Who: fmt.Sprintf("%s (pid %d)", name, t.PID), Kind: account.InsteadNeighbour}, w.Detail(name)
+		i, o.Detail = account.Instead{Who: fmt.Sprintf("%s (pid %d)", name, t.PID),
+			Kind: account.InsteadNeighbour}, w.Detail(name)
 		if t.Kernel {
 			i.Who = name
 		}

@@ -20,7 +20,8 @@ thread tid=20 pid=20 comm="third" since=600
 	for _, x := range []struct {
 		time int64
 		want string
-	}{{700, "third (pid 20)"}, {1, "first (pid 20)"}, {300, "second (pid 20)"}, {299, "first (pid 20)"}, {599, "second (pid 20)"}, {600, "third (pid 20)"}} {
+	}{{700, "third (pid 20)"}, {1, "first (pid 20)"}, {300, "second (pid 20)"},
+		{299, "first (pid 20)"}, {599, "second (pid 20)"}, {600, "third (pid 20)"}} {
 		if got := w.Instead(w.Behind(20, x.time).Ref).Who; got != x.want {
 			t.Errorf("thread 20 at %d is %s, want %s", x.time, got, x.want)
 		}

@@ -44,7 +44,9 @@ func (con *console) account(in *loaded, entry *regexp.Regexp, slowOver time.Dura
 	context.AfterFunc(ctx, stop) // the system handles a second Ctrl-C and ends the program at once
 	name := in.traceName
 	if in.kern != nil && in.trace != nil && in.kernName != in.traceName {
-		in.gaps = append(in.gaps, report.Gap{Source: in.kernName, Reason: "its kernel records are left out, since the execution trace is from another recording, " + in.traceName})
+		in.gaps = append(in.gaps,
+			report.Gap{Source: in.kernName,
+				Reason: "its kernel records are left out, since the execution trace is from another recording, " + in.traceName})
 		in.kern = nil
 	}
 	if con.getenv("GOMEMLIMIT") == "" {
@@ -82,7 +84,8 @@ func (con *console) account(in *loaded, entry *regexp.Regexp, slowOver time.Dura
 			// Its threads wait for goroutines to run, and such waits do not bound requests.
 			r, err = ledger.RunKernel(ctx, in.threads, o)
 		} else {
-			r, err = thread.Run(ctx, in.threads, thread.Options{Entry: entry, SlowOver: o.SlowOver, Set: in.set, Stories: in.stories})
+			r, err = thread.Run(ctx, in.threads, thread.Options{Entry: entry, SlowOver: o.SlowOver,
+				Set: in.set, Stories: in.stories})
 		}
 		name = "the kernel's records"
 	}
@@ -123,7 +126,8 @@ func (con *console) account(in *loaded, entry *regexp.Regexp, slowOver time.Dura
 	}
 	r.Wall, r.WallOffset = true, offset
 	if !exact {
-		r.Lacks = append(r.Lacks, account.Lack{Text: "the wall clock: UTC times are the recorder's, early by the time that the target took to answer"})
+		r.Lacks = append(r.Lacks,
+			account.Lack{Text: "the wall clock: UTC times are the recorder's, early by the time that the target took to answer"})
 	}
 	return r, err
 }

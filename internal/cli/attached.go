@@ -36,7 +36,9 @@ func (in *loaded) answer(found *finding.Result) *report.Attached {
 	}
 	a := attach.Explain(in.attached.parts, in.attached.unknown)
 	out := &report.Attached{State: string(a.State), Parts: []report.AttachedPart{}, Causes: []report.AttachedCause{},
-		Unknown: []report.AttachedUnknown{}, Notes: append([]string{}, slices.Concat(a.Notes, in.attached.remarks, in.attached.notes)...), Next: []report.AttachedNext{}}
+		Unknown: []report.AttachedUnknown{},
+		Notes: append([]string{}, slices.Concat(a.Notes, in.attached.remarks,
+			in.attached.notes)...), Next: []report.AttachedNext{}}
 	for _, t := range a.Told {
 		out.Parts = append(out.Parts, toldPart(t))
 	}
@@ -44,7 +46,10 @@ func (in *loaded) answer(found *finding.Result) *report.Attached {
 		out.Causes = append(out.Causes, weighed(v))
 	}
 	for _, u := range a.Unknown {
-		out.Unknown = append(out.Unknown, report.AttachedUnknown{Where: report.Where{File: u.File, First: u.First, Last: u.Last}, Words: u.Sort == attach.SortWords, Is: string(u.Sort), Beside: u.Sort == attach.SortRest, Guess: u.Guess})
+		out.Unknown = append(out.Unknown,
+			report.AttachedUnknown{Where: report.Where{File: u.File, First: u.First, Last: u.Last},
+				Words: u.Sort == attach.SortWords, Is: string(u.Sort),
+				Beside: u.Sort == attach.SortRest, Guess: u.Guess})
 	}
 	for _, n := range a.Next {
 		out.Next = append(out.Next, report.AttachedNext(n))
@@ -74,15 +79,18 @@ func (in *loaded) alone(out *report.Attached, found *finding.Result) {
 				state = report.AttachedHealthy
 			}
 			out.State = worseState(out.State, state)
-			out.Parts = append(out.Parts, report.AttachedPart{Where: report.Where{File: input.Name}, Kind: input.Kind, State: state,
-				Title: input.Kind, Means: checkedText(found), Figures: []string{}, Flaws: []string{}, Facts: []report.Fact{}})
+			out.Parts = append(out.Parts, report.AttachedPart{Where: report.Where{File: input.Name},
+				Kind: input.Kind, State: state,
+				Title: input.Kind, Means: checkedText(found), Figures: []string{},
+				Flaws: []string{}, Facts: []report.Fact{}})
 		}
 	}
 	for _, f := range found.Findings {
 		if slices.ContainsFunc(out.Causes, func(c report.AttachedCause) bool { return c.Cause == f.Cause }) {
 			continue
 		}
-		c := report.AttachedCause{Cause: f.Cause, Grade: report.GradeFound, Confidence: string(notProven(f.Confidence)), Share: f.Share,
+		c := report.AttachedCause{Cause: f.Cause, Grade: report.GradeFound,
+			Confidence: string(notProven(f.Confidence)), Share: f.Share,
 			BecauseOf: f.BecauseOf, Title: f.Title, Proof: []string{f.Summary}, From: []report.Where{}}
 		for _, e := range f.Evidence {
 			c.Proof = append(c.Proof, e.Text)
@@ -133,7 +141,8 @@ func checkedText(found *finding.Result) string {
 func toldPart(t *attach.Told) report.AttachedPart {
 	p := report.AttachedPart{Where: whereOf(t.Part), Kind: t.Part.Kind.Name, State: string(t.State), Group: t.Group,
 		Above: t.Part.Title, Command: t.Part.Command, Host: t.Who.Host, Path: t.Part.Path, PID: t.Who.PID,
-		Title: t.Title, Figures: append([]string{}, t.Figures...), Means: t.Means, Not: t.Not, Flaws: append([]string{}, t.Flaws...),
+		Title: t.Title, Figures: append([]string{}, t.Figures...), Means: t.Means, Not: t.Not,
+		Flaws:     append([]string{}, t.Flaws...),
 		SinceBoot: t.Boot, Glance: t.Glance, Facts: []report.Fact{}}
 	for _, f := range t.Facts {
 		if f.Value == f.Value && f.Value-f.Value == 0 { // JSON has neither NaN nor infinity
@@ -149,7 +158,8 @@ func whereOf(p *attach.Part) report.Where {
 
 // weighed says a verdict in the manual's words.
 func weighed(v attach.Verdict) report.AttachedCause {
-	c := report.AttachedCause{Cause: v.Cause, Grade: string(v.Grade), Share: min(max(v.Share, 0), 1), BecauseOf: v.BecauseOf,
+	c := report.AttachedCause{Cause: v.Cause, Grade: string(v.Grade),
+		Share: min(max(v.Share, 0), 1), BecauseOf: v.BecauseOf,
 		Proof: append([]string{}, v.Proof...), From: []report.Where{}}
 	if v.Grade == attach.Found {
 		c.Confidence = string(cmp.Or(v.Sure, finding.Possible))
@@ -191,8 +201,10 @@ func findings(a *report.Attached) (out []finding.Finding) {
 		if c.Grade != report.GradeFound {
 			continue
 		}
-		f := finding.Finding{Cause: c.Cause, Scope: finding.Process, Title: c.Title, Confidence: finding.Confidence(c.Confidence),
-			Share: c.Share, BecauseOf: c.BecauseOf, Summary: c.Title, Remedy: []string{}, Evidence: []finding.Evidence{}}
+		f := finding.Finding{Cause: c.Cause, Scope: finding.Process, Title: c.Title,
+			Confidence: finding.Confidence(c.Confidence),
+			Share:      c.Share, BecauseOf: c.BecauseOf, Summary: c.Title, Remedy: []string{},
+			Evidence: []finding.Evidence{}}
 		source := placesOf(c.From)
 		for _, s := range c.Proof {
 			f.Evidence = append(f.Evidence, finding.Evidence{Text: s, Source: source})

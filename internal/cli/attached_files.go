@@ -76,7 +76,8 @@ func (in *input) walked(what string, notes []string, err error) error {
 	case in.members == 0:
 		return fmt.Errorf("read %s: it holds no file", in.name)
 	}
-	return fmt.Errorf("read %s: none of its %d files is of a kind that is known%s", in.name, in.members, hint(format.KindUnknown))
+	return fmt.Errorf("read %s: none of its %d files is of a kind that is known%s", in.name,
+		in.members, hint(format.KindUnknown))
 }
 
 // cut takes one text: its parts, and its bytes where a format knows them. path is where the file
@@ -105,7 +106,8 @@ func (in *input) cut(name, path string, r io.Reader, left *int64) error {
 			in.take(parts, unknown)
 		}
 		return in.whole(name, kind, head, parts, err, left)
-	case kind == format.KindUnknown, kind == format.KindHTML, kind == format.KindGCTrace: // no format reads it as a whole
+	case kind == format.KindUnknown, kind == format.KindHTML,
+		kind == format.KindGCTrace: // no format reads it as a whole
 		return in.long(name, head, r)
 	}
 	limit := int64(maxItem)

@@ -58,7 +58,8 @@ func TestUnknownText(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"foo 12 bar 33\nfoo 13 bar 31\nfoo 14 bar 39\n", "x.txt:1-3  not known"},
 		{"procs -----------memory---------- ---swap-- -----io----\n foo bar\n", "not known, nearest to "},
-		{"node_load1 0.5\nnode_load5 0.7\n# TYPE node_boot_time gauge\nnode_boot_time 1\n", "NOTHING IN IT SAYS WHETHER ANYTHING IS SLOW"},
+		{"node_load1 0.5\nnode_load5 0.7\n# TYPE node_boot_time gauge\nnode_boot_time 1\n",
+			"NOTHING IN IT SAYS WHETHER ANYTHING IS SLOW"},
 		{"it was slow all day yesterday\n", "NOT KNOWN"},
 	} {
 		name := filepath.Join(t.TempDir(), "x.txt")
@@ -85,7 +86,8 @@ func TestWholeByItsOwnParts(t *testing.T) {
 		{"another kind knows it better", []*attach.Part{part(format.KindUnknown)}, 0},
 	} {
 		in, left := &input{parts: append([]*attach.Part{part(format.KindMetrics)}, c.parts...)}, int64(100)
-		if err := in.whole("x.txt", format.KindMetrics, []byte("a 1\n"), c.parts, nil, &left); err != nil || len(in.items) != c.items {
+		if err := in.whole("x.txt", format.KindMetrics, []byte("a 1\n"), c.parts, nil,
+			&left); err != nil || len(in.items) != c.items {
 			t.Errorf("%s: %d items, %v", c.name, len(in.items), err)
 		}
 	}

@@ -20,7 +20,8 @@ func written(t *testing.T, files ...string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "report.html")
 	var stderr bytes.Buffer
-	status := Main(append(append([]string{"report"}, files...), "-o", name), strings.NewReader(""), &bytes.Buffer{}, &stderr, os.Getenv)
+	status := Main(append(append([]string{"report"}, files...), "-o", name), strings.NewReader(""),
+		&bytes.Buffer{}, &stderr, os.Getenv)
 	if status != statusFound && status != statusNothing {
 		t.Fatalf("report %s: status %d: %s", files, status, stderr.String())
 	}
@@ -116,7 +117,8 @@ func TestPageActs(t *testing.T) {
 
 // The flame graph goes down and up by keys and by mouse, and follows the filter of the ledger.
 func TestPageFlame(t *testing.T) {
-	p := browser.New(t).Open(t, written(t, "testdata/lab/lock-contention.ill.case"), browser.Look{Width: 1280, Height: 900})
+	p := browser.New(t).Open(t, written(t, "testdata/lab/lock-contention.ill.case"),
+		browser.Look{Width: 1280, Height: 900})
 	trail := func() string { return p.Text("#flame .trail") }
 	all := trail()
 	p.Type("#flame canvas", kb.ArrowDown)
@@ -135,7 +137,8 @@ func TestPageFlame(t *testing.T) {
 		t.Error("the filter of the ledger does not reach the flame graph")
 	}
 	p.Drag("#flame canvas", 0.3, 0.3)
-	for _, part := range []string{"#pauses .pause", "#locks .lock", "#curves canvas", "#uses .use", "#threads tbody tr"} {
+	for _, part := range []string{"#pauses .pause", "#locks .lock", "#curves canvas", "#uses .use",
+		"#threads tbody tr"} {
 		if p.Count(part) == 0 {
 			t.Errorf("no %s", part)
 		}
@@ -150,7 +153,8 @@ func TestPageFlame(t *testing.T) {
 
 // A slow request is opened, walked and left for the next by mouse and by keys.
 func TestPageStory(t *testing.T) {
-	p := browser.New(t).Open(t, written(t, "testdata/lab/lock-contention.ill.case"), browser.Look{Width: 1280, Height: 900})
+	p := browser.New(t).Open(t, written(t, "testdata/lab/lock-contention.ill.case"),
+		browser.Look{Width: 1280, Height: 900})
 	title := func() string { return p.Text("#story h3") }
 	first := title()
 	p.Type("#story canvas", "n")
@@ -200,7 +204,8 @@ func TestPageStory(t *testing.T) {
 // A person zooms on a page of a real recording without an error. How long that takes is said, and
 // no test: the machine may be busy.
 func TestPageKeepsUp(t *testing.T) {
-	p := browser.New(t).Open(t, written(t, "testdata/lab/sched-latency.ill.case"), browser.Look{Width: 1280, Height: 900})
+	p := browser.New(t).Open(t, written(t, "testdata/lab/sched-latency.ill.case"),
+		browser.Look{Width: 1280, Height: 900})
 	var median float64
 	p.Ask(`(async () => {
 		const c = document.querySelector("#story canvas"), took = [];
@@ -224,8 +229,10 @@ func TestPageLooks(t *testing.T) {
 		file string
 		look browser.Look
 	}{
-		"light": {ill, browser.Look{Width: 1280, Height: 900}}, "dark": {ill, browser.Look{Width: 1280, Height: 900, Dark: true}},
-		"narrow": {ill, browser.Look{Width: 400, Height: 800}}, "print": {ill, browser.Look{Width: 800, Height: 1100, Print: true}},
+		"light":   {ill, browser.Look{Width: 1280, Height: 900}},
+		"dark":    {ill, browser.Look{Width: 1280, Height: 900, Dark: true}},
+		"narrow":  {ill, browser.Look{Width: 400, Height: 800}},
+		"print":   {ill, browser.Look{Width: 800, Height: 1100, Print: true}},
 		"healthy": {well, browser.Look{Width: 1280, Height: 900}},
 	} {
 		p := b.Open(t, c.file, c.look)

@@ -68,7 +68,8 @@ func pages() (names []string) {
 func near(typed string) string {
 	var names []string
 	for _, name := range pages() {
-		for _, word := range strings.FieldsFunc(strings.ToLower(typed), func(r rune) bool { return r < 'a' || r > 'z' }) {
+		for _, word := range strings.FieldsFunc(strings.ToLower(typed),
+			func(r rune) bool { return r < 'a' || r > 'z' }) {
 			if len(word) > 1 && strings.Contains(name, word) {
 				names = append(names, name)
 				break

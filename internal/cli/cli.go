@@ -107,7 +107,8 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, getenv func(
 		return left
 	}
 	if err != nil {
-		if st, serr := os.Stat(args[0]); serr == nil && !isCommand(args[0]) && (st.Mode().IsRegular() || strings.HasSuffix(args[0], ".part")) {
+		if st, serr := os.Stat(args[0]); serr == nil && !isCommand(args[0]) &&
+			(st.Mode().IsRegular() || strings.HasSuffix(args[0], ".part")) {
 			err = fmt.Errorf("%s is a file: whystall explain %s", args[0], shellWord(args[0]))
 		}
 		return con.fail(usageError{err})

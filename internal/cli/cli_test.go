@@ -41,7 +41,8 @@ func status(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: status WANT COMMAND...")
 	}
 	script := ts.MkAbs("status.out")
-	err := ts.Exec("sh", append([]string{"-c", `w="$1"; shift; "$@"; s=$?; echo $s > "$w"`, "sh", script}, args[1:]...)...)
+	err := ts.Exec("sh", append([]string{"-c", `w="$1"; shift; "$@"; s=$?; echo $s > "$w"`, "sh",
+		script}, args[1:]...)...)
 	if err != nil {
 		ts.Fatalf("%v", err)
 	}

@@ -16,7 +16,8 @@ func columns(w io.Writer) int {
 		return 0
 	}
 	var size struct{ rows, columns, x, y uint16 } // struct winsize of ioctl_tty(2)
-	if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, f.Fd(), syscall.TIOCGWINSZ, uintptr(unsafe.Pointer(&size))); errno != 0 {
+	if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, f.Fd(), syscall.TIOCGWINSZ,
+		uintptr(unsafe.Pointer(&size))); errno != 0 {
 		return 0
 	}
 	return int(size.columns)

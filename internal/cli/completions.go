@@ -77,7 +77,8 @@ func completable(app *kong.Application) []completion {
 		}
 		for _, group := range n.AllFlags(true) {
 			for _, f := range group {
-				g := completionFlag{name: f.Name, help: f.Help, short: f.Short, value: !f.IsBool(), file: f.PlaceHolder == "FILE", pid: f.Name == "pid"}
+				g := completionFlag{name: f.Name, help: f.Help, short: f.Short, value: !f.IsBool(),
+					file: f.PlaceHolder == "FILE", pid: f.Name == "pid"}
 				if f.Enum != "" {
 					g.words = strings.Split(f.Enum, ",")
 				}
@@ -143,7 +144,8 @@ _whystall() {
 		if c.files {
 			args = `; [[ $cur == -* ]] || COMPREPLY+=($(compgen -f -- "$cur"))`
 		}
-		fmt.Fprintf(&b, "    %s) COMPREPLY=($(compgen -W \"%s\" -- \"$cur\"))%s ;;\n", c.name, strings.TrimSpace(strings.Join(c.words, " ")+" "+strings.Join(flags, " ")), args)
+		fmt.Fprintf(&b, "    %s) COMPREPLY=($(compgen -W \"%s\" -- \"$cur\"))%s ;;\n", c.name,
+			strings.TrimSpace(strings.Join(c.words, " ")+" "+strings.Join(flags, " ")), args)
 	}
 	b.WriteString("  esac\n}\ncomplete -o filenames -o bashdefault -F _whystall whystall\n")
 	_, err := io.WriteString(w, b.String())

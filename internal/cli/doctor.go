@@ -55,7 +55,8 @@ func (c *doctorCmd) Run(con *console) error {
 	if err != nil {
 		return err
 	}
-	d := diagnosis{Schema: 1, Host: evidence.Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Kernel: collect.Release()}, Abilities: as}
+	d := diagnosis{Schema: 1, Host: evidence.Host{OS: runtime.GOOS, Arch: runtime.GOARCH,
+		CPUs: runtime.NumCPU(), Kernel: collect.Release()}, Abilities: as}
 	if c.Pid != 0 {
 		d.Target = &t
 	}

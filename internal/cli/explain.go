@@ -187,9 +187,11 @@ func (con *console) examine(files []string, f selectFlags, again string, stories
 
 // detect has the detectors look at what was read; r is nil where there is no ledger.
 func (in *loaded) detect(r *account.Result, again string, slowOver time.Duration) finding.Result {
-	facts := detect.Facts{Service: in.target.Service, Again: cmp.Or(again, in.again()), CPUs: in.target.CPUs, SlowOver: int64(slowOver)}
+	facts := detect.Facts{Service: in.target.Service, Again: cmp.Or(again, in.again()),
+		CPUs: in.target.CPUs, SlowOver: int64(slowOver)}
 	if in.toll != nil {
-		facts.Shortened = slices.ContainsFunc(in.toll.Eased, func(e evidence.Easing) bool { return e.Did == evidence.Shortened })
+		facts.Shortened = slices.ContainsFunc(in.toll.Eased,
+			func(e evidence.Easing) bool { return e.Did == evidence.Shortened })
 	}
 	if r == nil {
 		facts.Memory = capacity.Memory(in.set, false)
@@ -243,7 +245,9 @@ func outputVars() kong.Vars {
 		names = append(names, o.Name)
 	}
 	last := len(names) - 1
-	return kong.Vars{"parts": strings.Join(report.Parts(), ", "), "outputs": strings.Join(names, ","), "output": names[0], "outputs_in_words": strings.Join(names[:last], ", ") + " or " + names[last]}
+	return kong.Vars{"parts": strings.Join(report.Parts(), ", "),
+		"outputs": strings.Join(names, ","), "output": names[0],
+		"outputs_in_words": strings.Join(names[:last], ", ") + " or " + names[last]}
 }
 
 // notInput keeps -o from overwriting a file that is to be read.

@@ -68,7 +68,8 @@ func place(name string) string {
 // export writes the files that were asked for. What cannot be written does not keep the others from
 // being written.
 func (con *console) export(r *report.Report, f *exportFlags) error {
-	s := &export.Source{Ledger: r.Account(), Findings: r.Findings, Service: cmp.Or(r.Target.Name, r.Target.URL), Host: r.Target.Host, PID: r.Target.PID, Version: version()}
+	s := &export.Source{Ledger: r.Account(), Findings: r.Findings,
+		Service: cmp.Or(r.Target.Name, r.Target.URL), Host: r.Target.Host, PID: r.Target.PID, Version: version()}
 	var errs []error
 	for _, format := range export.Formats() {
 		name := f.files()[format.Name]
@@ -76,7 +77,8 @@ func (con *console) export(r *report.Report, f *exportFlags) error {
 			continue
 		}
 		if s.Ledger == nil {
-			errs = append(errs, fmt.Errorf("--%s: nothing to write: no execution trace and no kernel records were read", format.Name))
+			errs = append(errs,
+				fmt.Errorf("--%s: nothing to write: no execution trace and no kernel records were read", format.Name))
 			continue
 		}
 		if err := writeWhole(name, func(w io.Writer) error { return format.Write(s, w) }); err != nil {

@@ -21,11 +21,13 @@ import (
 // records, and of one whose requests are those of threads. The tool of Go's own distribution reads
 // the profile.
 func TestExports(t *testing.T) {
-	for _, file := range []string{"../../lab/sched-latency/testdata/ill.trace", "testdata/lab/gomaxprocs-over-quota.ill.case", "testdata/lab/gomaxprocs-over-quota.ill-go1.13.case"} {
+	for _, file := range []string{"../../lab/sched-latency/testdata/ill.trace",
+		"testdata/lab/gomaxprocs-over-quota.ill.case", "testdata/lab/gomaxprocs-over-quota.ill-go1.13.case"} {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			dir := t.TempDir()
 			pprof, folded := filepath.Join(dir, "wait.pb.gz"), filepath.Join(dir, "wait.folded")
-			status, stdout, stderr := run("explain", file, "--format", "json", "--pprof", pprof, "--folded", folded, "--perfetto", filepath.Join(dir, "p"), "--otlp", filepath.Join(dir, "o"))
+			status, stdout, stderr := run("explain", file, "--format", "json", "--pprof", pprof,
+				"--folded", folded, "--perfetto", filepath.Join(dir, "p"), "--otlp", filepath.Join(dir, "o"))
 			if status > 1 {
 				t.Fatalf("status %d: %s", status, stderr)
 			}

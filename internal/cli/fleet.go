@@ -99,10 +99,12 @@ func (c *fleetAsk) Run(con *console) error {
 		con.say("what was answered until then follows")
 	}
 	if c.All {
-		if perr := con.printTo(c.Output, func(w io.Writer, _ report.TextOptions) error { return fleetLines(w, r) }); perr != nil {
+		if perr := con.printTo(c.Output,
+			func(w io.Writer, _ report.TextOptions) error { return fleetLines(w, r) }); perr != nil {
 			return perr
 		}
-	} else if perr := con.printTo(c.Output, func(w io.Writer, o report.TextOptions) error { return report.PrintFleet(w, r, c.Format, o) }); perr != nil {
+	} else if perr := con.printTo(c.Output,
+		func(w io.Writer, o report.TextOptions) error { return report.PrintFleet(w, r, c.Format, o) }); perr != nil {
 		return perr
 	}
 	return exit(fleetStatus(r, err))
@@ -137,7 +139,8 @@ func (c *fleetAsk) options() (o fleet.Options, a fleet.Ask, err error) {
 		}
 		c.Prom = "http://replayed"
 	}
-	a = fleet.Ask{Since: c.Since, ClusterLabels: c.ClusterLabel, Top: c.Top, MaxSamples: c.MaxSamples, DryRun: c.DryRun, At: time.Now().Add(-fleetSettle)}
+	a = fleet.Ask{Since: c.Since, ClusterLabels: c.ClusterLabel, Top: c.Top,
+		MaxSamples: c.MaxSamples, DryRun: c.DryRun, At: time.Now().Add(-fleetSettle)}
 	if c.At != "" {
 		var ok bool
 		if a.At, ok = timeOf(c.At); !ok {
@@ -169,7 +172,8 @@ func (c *fleetAsk) options() (o fleet.Options, a fleet.Ask, err error) {
 	if err := labelNames(c.ClusterLabel); err != nil {
 		return o, a, err
 	}
-	o = fleet.Options{URL: c.Prom, User: c.User, Tenant: c.Tenant, Timeout: c.Timeout, Record: c.Record, Replay: c.Replay, Insecure: c.Insecure, Headers: http.Header{}}
+	o = fleet.Options{URL: c.Prom, User: c.User, Tenant: c.Tenant, Timeout: c.Timeout,
+		Record: c.Record, Replay: c.Replay, Insecure: c.Insecure, Headers: http.Header{}}
 	for _, h := range c.Header {
 		name, value, ok := strings.Cut(h, ":")
 		if !ok || strings.TrimSpace(name) == "" {
@@ -190,7 +194,8 @@ func (c *fleetAsk) options() (o fleet.Options, a fleet.Ask, err error) {
 // timeOf reads a time as dashboards, logs and people write it; without a zone it is UTC.
 func timeOf(s string) (time.Time, bool) {
 	s = strings.TrimSuffix(strings.TrimSpace(s), " UTC")
-	for _, layout := range []string{time.RFC3339, "2006-01-02 15:04:05Z07:00", "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04"} {
+	for _, layout := range []string{time.RFC3339, "2006-01-02 15:04:05Z07:00",
+		"2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04"} {
 		if t, err := time.Parse(layout, s); err == nil {
 			return t.UTC(), true
 		}
@@ -251,7 +256,9 @@ func (c *fleetAsk) transport() (http.RoundTripper, error) {
 func fleetLines(w io.Writer, r *fleet.Result) error {
 	for _, f := range r.Findings {
 		for _, m := range f.Members {
-			if err := report.JSONLine(w, map[string]any{"cause": f.Cause, "rule": f.Rule, "because_of": f.BecauseOf, "confidence": f.Confidence, "unit": f.Unit, "name": m.Name, "labels": m.Labels, "value": m.Value, "since": f.Since}); err != nil {
+			if err := report.JSONLine(w, map[string]any{"cause": f.Cause, "rule": f.Rule,
+				"because_of": f.BecauseOf, "confidence": f.Confidence, "unit": f.Unit,
+				"name": m.Name, "labels": m.Labels, "value": m.Value, "since": f.Since}); err != nil {
 				return fmt.Errorf("write findings: %w", err)
 			}
 		}

@@ -26,7 +26,8 @@ func (con *console) explainFleet(files []string, f explainFlags, output string) 
 			}
 		}
 		if d := fleet.DumpOf(name); d != nil {
-			if err := con.printTo(output, func(w io.Writer, _ report.TextOptions) error { return printDump(w, d, f.Format) }); err != nil {
+			if err := con.printTo(output,
+				func(w io.Writer, _ report.TextOptions) error { return printDump(w, d, f.Format) }); err != nil {
 				return true, err
 			}
 			return true, exit(statusNoLook)
@@ -42,7 +43,9 @@ func printDump(w io.Writer, d *fleet.Dump, format string) error {
 	if format == "json" {
 		return report.JSONLine(w, d)
 	}
-	if _, err := fmt.Fprintf(w, "%s is %s, from %s to %s. An engine has to serve a copy of it:\n\n", report.Printable(d.Path), d.Kind, d.First.Format("2006-01-02 15:04:05"), d.Last.Format("2006-01-02 15:04:05 UTC")); err != nil {
+	if _, err := fmt.Fprintf(w, "%s is %s, from %s to %s. An engine has to serve a copy of it:\n\n",
+		report.Printable(d.Path), d.Kind, d.First.Format("2006-01-02 15:04:05"),
+		d.Last.Format("2006-01-02 15:04:05 UTC")); err != nil {
 		return err
 	}
 	for _, c := range d.Commands {

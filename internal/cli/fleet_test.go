@@ -39,10 +39,12 @@ func TestFleetSecrets(t *testing.T) {
 		url := strings.Replace(s.URL, "http://", "http://me:"+secret+"@", 1) + "/graph?token=" + secret + "#" + secret
 		for _, args := range [][]string{
 			{"--bearer-file", file}, {"--user", "me", "--password-file", file}, {"--header", "X-Key: " + secret},
-			{"--format", "json"}, {"--format", "markdown"}, {"--dry-run"}, {"--all"}, {"--record", filepath.Join(dir, name)}, {"--header", secret}, {"--at", "x"},
+			{"--format", "json"}, {"--format", "markdown"}, {"--dry-run"}, {"--all"},
+			{"--record", filepath.Join(dir, name)}, {"--header", secret}, {"--at", "x"},
 		} {
 			var out, errs strings.Builder
-			Main(append([]string{"fleet", "--prom", url, "--timeout", "5s"}, args...), strings.NewReader(""), &out, &errs, func(string) string { return "" })
+			Main(append([]string{"fleet", "--prom", url, "--timeout", "5s"}, args...),
+				strings.NewReader(""), &out, &errs, func(string) string { return "" })
 			if strings.Contains(out.String()+errs.String(), secret) {
 				t.Errorf("%s, %s: a secret in\n%s%s", name, args[0], out.String(), errs.String())
 			}
@@ -65,12 +67,15 @@ func TestFleetSecrets(t *testing.T) {
 // TestExplainDump answers samples in a file with commands.
 func TestExplainDump(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "dump.txt")
-	if err := os.WriteFile(file, []byte("# TYPE up gauge\nup{job=\"a\"} 1 1700000000\nup{job=\"a\"} 1 1700003600\n# EOF\n"), 0o600); err != nil {
+	if err := os.WriteFile(file,
+		[]byte("# TYPE up gauge\nup{job=\"a\"} 1 1700000000\nup{job=\"a\"} 1 1700003600\n# EOF\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var out, errs strings.Builder
 	status := Main([]string{"explain", file}, strings.NewReader(""), &out, &errs, func(string) string { return "" })
-	for _, want := range []string{"an OpenMetrics dump", "promtool tsdb create-blocks-from openmetrics", "--storage.tsdb.retention.time=100y", "--at 2023-11-14T23:13:20Z --since 1h0m0s"} {
+	for _, want := range []string{"an OpenMetrics dump",
+		"promtool tsdb create-blocks-from openmetrics", "--storage.tsdb.retention.time=100y",
+		"--at 2023-11-14T23:13:20Z --since 1h0m0s"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s%s", want, out.String(), errs.String())
 		}

@@ -57,7 +57,8 @@ func TestTraceHoweverItComes(t *testing.T) {
 	pack := func(name string, method uint16) string {
 		var b bytes.Buffer
 		w := zip.NewWriter(&b)
-		for member, body := range map[string][]byte{"manifest.json": []byte(`{"schema":1}`), evidence.TraceMember: trace} {
+		for member, body := range map[string][]byte{"manifest.json": []byte(`{"schema":1}`),
+			evidence.TraceMember: trace} {
 			m, err := w.CreateHeader(&zip.FileHeader{Name: member, Method: method})
 			if err != nil {
 				t.Fatal(err)
@@ -72,7 +73,8 @@ func TestTraceHoweverItComes(t *testing.T) {
 	write("folder/"+evidence.TraceMember, trace)
 
 	want := int64(0)
-	for _, name := range []string{smallTrace, write("x.gz", packed.Bytes()), pack("stored.case", zip.Store), pack("packed.case", zip.Deflate), filepath.Join(dir, "folder"), "-"} {
+	for _, name := range []string{smallTrace, write("x.gz", packed.Bytes()),
+		pack("stored.case", zip.Store), pack("packed.case", zip.Deflate), filepath.Join(dir, "folder"), "-"} {
 		left := int64(maxItems)
 		in, err := openInput(name, bytes.NewReader(trace), &left)
 		if err != nil {
@@ -97,7 +99,8 @@ func TestCaseWithDamage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for member, body := range map[string]string{evidence.TraceMember: "go 1.26 trash\x00\x00\x00", "metrics.begin.txt": "go_goroutines 7\n", "vars.begin.json": strings.Repeat(`{"memstats":{"NumGC":1}}`, 1)} {
+	for member, body := range map[string]string{evidence.TraceMember: "go 1.26 trash\x00\x00\x00",
+		"metrics.begin.txt": "go_goroutines 7\n", "vars.begin.json": strings.Repeat(`{"memstats":{"NumGC":1}}`, 1)} {
 		f, err := w.Member(member)
 		if err != nil {
 			t.Fatal(err)

@@ -14,7 +14,8 @@ import (
 )
 
 var _ = register(&command{
-	Name: "judge", Help: "Say whether anything in a segment took too long: for record --slow-over.", Order: 100, Hidden: true,
+	Name: "judge", Help: "Say whether anything in a segment took too long: for record --slow-over.",
+	Order: 100, Hidden: true,
 	New: func() any { return &judgeCmd{} },
 })
 

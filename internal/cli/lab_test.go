@@ -91,7 +91,8 @@ func TestLabRecordings(t *testing.T) {
 // labWrong says what is wrong in the report of a recording.
 func labWrong(t *testing.T, file string, v labVariant) (wrong []string) {
 	var stdout, stderr bytes.Buffer
-	con := &console{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr, getenv: func(string) string { return "" }}
+	con := &console{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr,
+		getenv: func(string) string { return "" }}
 	r, err := con.examine([]string{file}, selectFlags{}, "", false)
 	if err != nil || statusOf(r) > statusFound {
 		t.Fatalf("status %d, %v: %s", statusOf(r), err, stderr.String())
@@ -121,14 +122,16 @@ func labWrong(t *testing.T, file string, v labVariant) (wrong []string) {
 func tooLarge(t *testing.T, r *report.Report, file string) (wrong []string) {
 	for _, columns := range []int{72, 80, 100, 120} {
 		var b bytes.Buffer
-		if err := r.Print(&b, "text", report.TextOptions{Columns: columns, More: "whystall explain " + shellWord(file) + " -v"}); err != nil {
+		if err := r.Print(&b, "text",
+			report.TextOptions{Columns: columns, More: "whystall explain " + shellWord(file) + " -v"}); err != nil {
 			t.Fatal(err)
 		}
 		if n := bytes.Count(b.Bytes(), []byte("\n")); n > 45 {
 			wrong = append(wrong, fmt.Sprintf("%d lines at %d columns", n, columns))
 		}
 		for line := range strings.Lines(b.String()) {
-			if line = strings.TrimSuffix(line, "\n"); utf8.RuneCountInString(line) > columns || strings.TrimRight(line, " ") != line {
+			if line = strings.TrimSuffix(line, "\n"); utf8.RuneCountInString(line) > columns ||
+				strings.TrimRight(line, " ") != line {
 				wrong = append(wrong, fmt.Sprintf("at %d columns: %q", columns, line))
 			}
 		}
@@ -146,7 +149,8 @@ func tooLarge(t *testing.T, r *report.Report, file string) (wrong []string) {
 // memory, what is to be done is not.
 func TestWhoseReclaim(t *testing.T) {
 	for variant, want := range map[string]string{"ill": "of its memory cgroup", "ill-host": "of the host's memory"} {
-		_, stdout, stderr := run("explain", filepath.Join("testdata", "lab", "direct-reclaim."+variant+".case"), "--format", "json")
+		_, stdout, stderr := run("explain", filepath.Join("testdata", "lab", "direct-reclaim."+
+			variant+".case"), "--format", "json")
 		var r report.Report
 		if err := json.Unmarshal([]byte(stdout), &r); err != nil {
 			t.Fatalf("%v: %s", err, stderr)

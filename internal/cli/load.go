@@ -163,7 +163,9 @@ func (in *loaded) addCase(name string, c *evidence.Case) {
 	}
 	in.target.URL = url
 	if c.Partial && m.Ended.UTC.IsZero() {
-		in.gaps = append(in.gaps, report.Gap{Source: name, Reason: "the recording is still running or was killed: this explains what had been written by then"})
+		in.gaps = append(in.gaps,
+			report.Gap{Source: name,
+				Reason: "the recording is still running or was killed: this explains what had been written by then"})
 	}
 	for _, s := range m.Doubts {
 		in.gaps = append(in.gaps, report.Gap{Source: name, Reason: s})

@@ -86,23 +86,27 @@ func TestDiagnosePid(t *testing.T) {
 	case k.OnNS <= 0 || k.ThreadsSeen < 3 || k.Switches == 0:
 		t.Errorf("kernel: on CPU %d ns, %d threads, %d switches", k.OnNS, k.ThreadsSeen, k.Switches)
 	case k.Begin > r.Recording.BeginNS || k.End < r.Recording.EndNS:
-		t.Errorf("the kernel's records reach from %d to %d, the trace from %d to %d", k.Begin, k.End, r.Recording.BeginNS, r.Recording.EndNS)
+		t.Errorf("the kernel's records reach from %d to %d, the trace from %d to %d", k.Begin,
+			k.End, r.Recording.BeginNS, r.Recording.EndNS)
 	}
 	if len(r.Errors) > 0 || r.Requests.Count == 0 || r.Ledger.CPUs == nil || r.Native {
-		t.Errorf("errors %v, %d requests (%s), CPUs %v, native %v", r.Errors, r.Requests.Count, r.Requests.NoRequestsCause, r.Ledger.CPUs, r.Native)
+		t.Errorf("errors %v, %d requests (%s), CPUs %v, native %v", r.Errors, r.Requests.Count,
+			r.Requests.NoRequestsCause, r.Ledger.CPUs, r.Native)
 	}
 	if r.Cost.Recording == nil || r.Cost.Recording.CPUNS <= 0 {
 		t.Errorf("cost %+v", r.Cost)
 	}
 	m := openCase(t, name).Manifest
-	if m.Target.PID != pid || m.Target.Runtime != "go" || m.Target.GoVersion == "" || m.Target.Started == 0 || m.Target.Env["GOGC"] != "150" || m.Target.Args != nil {
+	if m.Target.PID != pid || m.Target.Runtime != "go" || m.Target.GoVersion == "" ||
+		m.Target.Started == 0 || m.Target.Env["GOGC"] != "150" || m.Target.Args != nil {
 		t.Errorf("target %+v", m.Target)
 	}
 	var stages []evidence.StageName
 	for _, s := range m.Toll.Stages {
 		stages = append(stages, s.Name)
 	}
-	if want := []evidence.StageName{evidence.StageCounters, evidence.StageStart, evidence.StageKernel, evidence.StageAll, evidence.StageEnd}; !slices.Equal(stages, want) {
+	if want := []evidence.StageName{evidence.StageCounters, evidence.StageStart,
+		evidence.StageKernel, evidence.StageAll, evidence.StageEnd}; !slices.Equal(stages, want) {
 		t.Errorf("stages %v, want %v", stages, want)
 	}
 	if b := r.Cost.Service; b == nil || len(b.Stages) != 3 || len(b.Effects) != 2*len(toll.Measures) {
@@ -117,7 +121,8 @@ func TestDiagnosePid(t *testing.T) {
 func TestDiagnosePidWithoutTrace(t *testing.T) {
 	need.Kernel(t, "bpf")
 	pid, _ := startServer(t, 3)
-	status, stdout, stderr := run("diagnose", "--pid", strconv.Itoa(pid), "--for", "1s", "--no-probe", "--format", "json")
+	status, stdout, stderr := run("diagnose", "--pid", strconv.Itoa(pid), "--for", "1s",
+		"--no-probe", "--format", "json")
 	if status == 2 {
 		t.Fatalf("status %d, %s", status, stderr)
 	}

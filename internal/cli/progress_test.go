@@ -9,7 +9,8 @@ import (
 )
 
 func TestTick(t *testing.T) {
-	all := map[evidence.Counted]bool{evidence.CountedCPU: true, evidence.CountedThrottled: true, evidence.CountedQueued: true, evidence.CountedSwitches: true}
+	all := map[evidence.Counted]bool{evidence.CountedCPU: true, evidence.CountedThrottled: true,
+		evidence.CountedQueued: true, evidence.CountedSwitches: true}
 	load := &collect.Load{CPUs: 0.5, Switches: 1234.4, ThrottledNS: 312e6, Stalled: 3, Readings: 40, Seen: all}
 	for want, u := range map[string]collect.Progress{
 		"attaching": {Doing: "attaching"},

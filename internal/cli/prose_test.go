@@ -72,7 +72,8 @@ func reword(rnd *rand.Rand, x reflect.Value) int {
 func explained(t *testing.T, file string, rnd *rand.Rand) (verdict string, texts int) {
 	t.Helper()
 	// A limit of memory is the whole process's, and cases run at once.
-	con := &console{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard, getenv: func(string) string { return "off" }}
+	con := &console{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard,
+		getenv: func(string) string { return "off" }}
 	in := con.load([]string{file})
 	defer in.close()
 	if rnd != nil {
@@ -81,7 +82,8 @@ func explained(t *testing.T, file string, rnd *rand.Rand) (verdict string, texts
 			texts += scramble(rnd, reflect.ValueOf(missing))
 		}
 		texts += scramble(rnd, reflect.ValueOf(in.manifest)) + scramble(rnd, reflect.ValueOf(&in.target)) +
-			scramble(rnd, reflect.ValueOf(in.tiers)) + scramble(rnd, reflect.ValueOf(in.inputs)) + scramble(rnd, reflect.ValueOf(in.gaps))
+			scramble(rnd, reflect.ValueOf(in.tiers)) + scramble(rnd, reflect.ValueOf(in.inputs)) +
+			scramble(rnd, reflect.ValueOf(in.gaps))
 		for _, name := range in.set.Names() {
 			for i, r := range in.set.All(name) {
 				if r.Shape == evidence.GapShape {
@@ -102,7 +104,8 @@ func explained(t *testing.T, file string, rnd *rand.Rand) (verdict string, texts
 	if rnd != nil {
 		texts += scramble(rnd, reflect.ValueOf(&found))
 	}
-	rep := report.New(report.Source{Target: in.target, Inputs: in.inputs, Gaps: in.gaps, Tiers: in.tiers, Ledger: r, Found: found})
+	rep := report.New(report.Source{Target: in.target, Inputs: in.inputs, Gaps: in.gaps,
+		Tiers: in.tiers, Ledger: r, Found: found})
 	return verdict + fmt.Sprintf("status %d\n", statusOf(rep)), texts
 }
 
@@ -154,10 +157,13 @@ func TestVerdictsWithoutProse(t *testing.T) {
 
 // TestScramble checks that the random words reach what they should.
 func TestScramble(t *testing.T) {
-	r := &account.Result{Requests: account.Requests{NoRequestsCause: "a", Groups: []account.Group{{Entry: "main.f", Boundary: "b"}}}, Kernel: &account.Kernel{Barriers: []account.Barrier{{Kind: "c", Hops: []string{"d", ""}}}}}
+	r := &account.Result{Requests: account.Requests{NoRequestsCause: "a",
+		Groups: []account.Group{{Entry: "main.f", Boundary: "b"}}},
+		Kernel: &account.Kernel{Barriers: []account.Barrier{{Kind: "c", Hops: []string{"d", ""}}}}}
 	n := scramble(rand.New(rand.NewPCG(1, 2)), reflect.ValueOf(r))
 	g, b := r.Requests.Groups[0], r.Kernel.Barriers[0]
-	if n != 3 || r.Requests.NoRequestsCause == "a" || g.Boundary == "b" || b.Hops[0] == "d" || g.Entry != "main.f" || b.Kind != "c" || b.Hops[1] != "" {
+	if n != 3 || r.Requests.NoRequestsCause == "a" || g.Boundary == "b" || b.Hops[0] == "d" ||
+		g.Entry != "main.f" || b.Kind != "c" || b.Hops[1] != "" {
 		t.Errorf("%d replaced: %+v", n, r)
 	}
 }

@@ -116,7 +116,8 @@ func (con *console) record(o collect.Options, name string, force bool) error {
 	defer done()
 	w, err := con.recordPart(ctx, o, name, force)
 	if w != nil && err != nil {
-		return fmt.Errorf("%w; what was recorded is in %s: free some space, or whystall explain %s", err, w.Dir(), shellWord(w.Dir()))
+		return fmt.Errorf("%w; what was recorded is in %s: free some space, or whystall explain %s",
+			err, w.Dir(), shellWord(w.Dir()))
 	}
 	if err != nil {
 		return err
@@ -127,7 +128,8 @@ func (con *console) record(o collect.Options, name string, force bool) error {
 // recordPart records into the folder of the case with this name. The end of ctx ends the recording.
 // If nothing was recorded, no folder is left. If the disk is full, what was recorded is left, and
 // both the writer and the error are returned.
-func (con *console) recordPart(ctx context.Context, o collect.Options, name string, force bool) (*evidence.Writer, error) {
+func (con *console) recordPart(ctx context.Context, o collect.Options, name string,
+	force bool) (*evidence.Writer, error) {
 	m, err := collect.Begin(o)
 	if err != nil {
 		return nil, err
@@ -169,7 +171,8 @@ func (f *recordFlags) options(con *console, longest time.Duration) (collect.Opti
 		return collect.Options{}, err
 	}
 	o := collect.Options{
-		URL: f.Pprof, PID: f.Pid, Headers: f.Header, For: f.For, MaxSize: int64(f.MaxSize), Profiles: f.Profiles, CPU: f.CPU, Version: version(),
+		URL: f.Pprof, PID: f.Pid, Headers: f.Header, For: f.For, MaxSize: int64(f.MaxSize),
+		Profiles: f.Profiles, CPU: f.CPU, Version: version(),
 		Budget: f.Budget / 100, WithArgs: f.WithArgs, NoProbe: f.NoProbe, NoKernel: f.NoKernel, NoStacks: f.NoStacks,
 	}
 	switch {
@@ -198,7 +201,8 @@ type byteSize int64
 var byteUnits = []struct {
 	name string
 	n    int64
-}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"GB", 1e9}, {"MB", 1e6}, {"KB", 1e3}, {"kB", 1e3}, {"G", 1 << 30}, {"M", 1 << 20}, {"K", 1 << 10}, {"B", 1}, {"", 1}}
+}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"GB", 1e9}, {"MB", 1e6}, {"KB", 1e3},
+	{"kB", 1e3}, {"G", 1 << 30}, {"M", 1 << 20}, {"K", 1 << 10}, {"B", 1}, {"", 1}}
 
 // UnmarshalText lets kong read a flag.
 func (b *byteSize) UnmarshalText(text []byte) error {

@@ -162,8 +162,10 @@ func TestRecordRealService(t *testing.T) {
 	if status != 0 || stdout != "" {
 		t.Fatalf("status %d, stdout %q, stderr %s", status, stdout, stderr)
 	}
-	if lines := strings.Split(strings.TrimSpace(stderr), "\n"); len(lines) != 2 || lines[0] != "whystall: recording for 2s; Ctrl-C ends it early and keeps what was recorded" ||
-		!strings.HasPrefix(lines[1], "whystall: "+name+" written, ") || !strings.HasSuffix(lines[1], "; next: whystall explain "+name) {
+	if lines := strings.Split(strings.TrimSpace(stderr), "\n"); len(lines) != 2 ||
+		lines[0] != "whystall: recording for 2s; Ctrl-C ends it early and keeps what was recorded" ||
+		!strings.HasPrefix(lines[1], "whystall: "+name+" written, ") ||
+		!strings.HasSuffix(lines[1], "; next: whystall explain "+name) {
 		t.Errorf("said\n%s", stderr)
 	}
 	if st, err := os.Stat(name); err != nil || st.Mode() != 0o600 {
@@ -231,7 +233,8 @@ func TestRecordRealService(t *testing.T) {
 	// A second recording does not overwrite the first.
 	before, _ := os.ReadFile(name)
 	status, _, stderr = run(args...)
-	if want := "whystall: create " + name + ": exists already: choose another name, or use --force\n"; status != 3 || stderr != want {
+	if want := "whystall: create " + name +
+		": exists already: choose another name, or use --force\n"; status != 3 || stderr != want {
 		t.Errorf("status %d, %s", status, stderr)
 	}
 	if after, _ := os.ReadFile(name); !bytes.Equal(before, after) {
@@ -254,7 +257,8 @@ func TestRecordKilled(t *testing.T) {
 		t.Error("no event can be read")
 	}
 	status, _, stderr := run("record", "--pprof", addr, "--for", "1s", "-o", name)
-	if want := "whystall: create " + name + ".part: exists from another recording: explain it or remove it, or use --force\n"; status != 3 || stderr != want {
+	if want := "whystall: create " + name +
+		".part: exists from another recording: explain it or remove it, or use --force\n"; status != 3 || stderr != want {
 		t.Errorf("status %d, %s", status, stderr)
 	}
 	if status, _, stderr = run("record", "--pprof", addr, "--for", "1s", "-o", name, "--force"); status != 0 {
@@ -291,7 +295,8 @@ func TestRecordServiceDies(t *testing.T) {
 	untilTraced(t, name+".part")
 	kill()
 	status, stderr := wait()
-	if status != 0 || !strings.Contains(stderr, "whystall: trace: the service ") || !strings.Contains(stderr, " received so far are kept\n") {
+	if status != 0 || !strings.Contains(stderr, "whystall: trace: the service ") ||
+		!strings.Contains(stderr, " received so far are kept\n") {
 		t.Errorf("status %d, %s", status, stderr)
 	}
 	if events, _, _ := readTrace(t, openCase(t, name)); events == 0 {
@@ -317,7 +322,8 @@ func TestRecordUsage(t *testing.T) {
 	} {
 		for _, command := range []string{"record", "diagnose"} {
 			status, stdout, stderr := run(append([]string{command}, args...)...)
-			if status != 2 || stdout != "" || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 || strings.Contains(stderr, "sesame") {
+			if status != 2 || stdout != "" || !strings.Contains(stderr, want) ||
+				strings.Count(stderr, "\n") != 1 || strings.Contains(stderr, "sesame") {
 				t.Errorf("%s %v: status %d, stdout %q, stderr %q, want %q", command, args, status, stdout, stderr, want)
 			}
 		}
@@ -334,14 +340,16 @@ func TestDiagnoseCleansUp(t *testing.T) {
 	run("diagnose", "http://"+addr, "--for", "1s", "--no-case")
 	_, _, stderr := run("diagnose", "http://"+addr, "--for", "1s")
 	kept, _ := filepath.Glob("*")
-	if len(kept) != 1 || !ownName.MatchString(kept[0]) || !strings.Contains(stderr, kept[0]+" written, ") || !strings.HasSuffix(stderr, "--no-case keeps none\n") {
+	if len(kept) != 1 || !ownName.MatchString(kept[0]) ||
+		!strings.Contains(stderr, kept[0]+" written, ") || !strings.HasSuffix(stderr, "--no-case keeps none\n") {
 		t.Errorf("kept %v; %s", kept, stderr)
 	} else if st, err := os.Stat(kept[0]); err != nil || st.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", st.Mode(), err)
 	}
 	kill()
 	status, _, stderr := run("diagnose", "--pprof", addr, "--for", "1s")
-	if want := "whystall: record http://" + addr + "/debug/pprof/: connection refused: nothing listens there; check host and port\n"; status != 3 || stderr != want {
+	if want := "whystall: record http://" + addr +
+		"/debug/pprof/: connection refused: nothing listens there; check host and port\n"; status != 3 || stderr != want {
 		t.Errorf("status %d, %s", status, stderr)
 	}
 	left, err := os.ReadDir(temp)
@@ -375,7 +383,8 @@ func TestThinOut(t *testing.T) {
 	thinOut(".")
 	left, _ := filepath.Glob("whystall-*")
 	mine, _ := filepath.Glob("mine-*")
-	if len(left) != mostKept+1 || len(mine) != 13 || left[0] != "whystall-20261122T000001Z.case" || left[1] != "whystall-20261122T000003Z.case" {
+	if len(left) != mostKept+1 || len(mine) != 13 || left[0] != "whystall-20261122T000001Z.case" ||
+		left[1] != "whystall-20261122T000003Z.case" {
 		t.Errorf("left %v and %d", left, len(mine))
 	}
 	now := time.Date(2026, 11, 22, 0, 0, 12, 0, time.UTC)
@@ -385,7 +394,8 @@ func TestThinOut(t *testing.T) {
 }
 
 func TestByteSize(t *testing.T) {
-	for in, want := range map[string]int64{"65536": 65536, "1GiB": 1 << 30, "200MB": 200e6, "1.5 MiB": 3 << 19, "7k": -1, "12kB": 12000, "-1": -1, "": -1, "NaN": -1, "1e99GiB": -1} {
+	for in, want := range map[string]int64{"65536": 65536, "1GiB": 1 << 30, "200MB": 200e6,
+		"1.5 MiB": 3 << 19, "7k": -1, "12kB": 12000, "-1": -1, "": -1, "NaN": -1, "1e99GiB": -1} {
 		var b byteSize
 		err := b.UnmarshalText([]byte(in))
 		if (err != nil) != (want < 0) || err == nil && int64(b) != want {
@@ -395,7 +405,8 @@ func TestByteSize(t *testing.T) {
 }
 
 func TestShellWord(t *testing.T) {
-	for in, want := range map[string]string{"slow.case": "slow.case", "a b": "'a b'", "it's": `'it'\''s'`, "-x": "./-x", "": "''", "$(x)": "'$(x)'"} {
+	for in, want := range map[string]string{"slow.case": "slow.case", "a b": "'a b'",
+		"it's": `'it'\''s'`, "-x": "./-x", "": "''", "$(x)": "'$(x)'"} {
 		if got := shellWord(in); got != want {
 			t.Errorf("%q: %s, want %s", in, got, want)
 		}

@@ -29,7 +29,8 @@ func TestWriteWhole(t *testing.T) {
 	if b, _ := os.ReadFile(name); string(b) != "before" {
 		t.Errorf("a full disk leaves %q", b)
 	}
-	if err := writeWhole(link, func(w io.Writer) error { _, err := io.WriteString(w, "after"); return err }); err != nil {
+	if err := writeWhole(link,
+		func(w io.Writer) error { _, err := io.WriteString(w, "after"); return err }); err != nil {
 		t.Error(err)
 	}
 	if b, _ := os.ReadFile(name); string(b) != "after" {

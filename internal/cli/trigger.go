@@ -77,7 +77,8 @@ func (c *recordCmd) watch(con *console, o collect.Options) error {
 	ctx, done := interruptible(nil)
 	defer done()
 	until := time.Now().Add(o.For)
-	con.say("watching for %s, until something takes %s; captures: at most %d; Ctrl-C ends it", o.For, c.SlowOver, c.MaxCaptures)
+	con.say("watching for %s, until something takes %s; captures: at most %d; Ctrl-C ends it",
+		o.For, c.SlowOver, c.MaxCaptures)
 	err := t.run(ctx, until)
 	if t.before != nil {
 		t.before.writer.Discard()
@@ -252,7 +253,8 @@ func (t *trigger) decide(s *segment) error {
 		before = ", and the " + t.options.For.String() + " before it in " + t.before.name
 	}
 	t.before = nil
-	t.con.say("%s; saved in %s%s; next: whystall explain %s --slow-over %s", v.words(), s.name, before, shellWord(s.name), t.slowOver)
+	t.con.say("%s; saved in %s%s; next: whystall explain %s --slow-over %s", v.words(), s.name,
+		before, shellWord(s.name), t.slowOver)
 	return nil
 }
 

@@ -24,7 +24,8 @@ func TestNoRequestSeen(t *testing.T) {
 	for i, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".case"), func(t *testing.T) {
 			t.Parallel()
-			con := &console{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard, getenv: func(string) string { return "off" }}
+			con := &console{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard,
+				getenv: func(string) string { return "off" }}
 			in := con.load([]string{file})
 			defer in.close()
 			r, err := con.account(in, nil, 0)
@@ -34,7 +35,8 @@ func TestNoRequestSeen(t *testing.T) {
 			unrequested(r)
 			scramble(rand.New(rand.NewPCG(uint64(i), 5)), reflect.ValueOf(r))
 			found := detect.Run(r, in.set, detect.Facts{Service: in.target.Service, CPUs: in.target.CPUs})
-			rep := report.New(report.Source{Target: in.target, Inputs: in.inputs, Gaps: in.gaps, Tiers: in.tiers, Ledger: r, Found: found})
+			rep := report.New(report.Source{Target: in.target, Inputs: in.inputs, Gaps: in.gaps,
+				Tiers: in.tiers, Ledger: r, Found: found})
 			speaksOfNone(t, rep)
 		})
 	}
@@ -66,7 +68,8 @@ func speaksOfNone(t *testing.T, rep *report.Report) {
 	if _, verdict, _ := strings.Cut(text.String(), "\n\n"); !strings.HasPrefix(verdict, "NO REQUEST WAS SEEN\n") {
 		t.Errorf("begins with %.60q", verdict)
 	}
-	for format, s := range map[string]string{"text": text.String(), "markdown": markdown.String(), "json": data.String()} {
+	for format, s := range map[string]string{"text": text.String(), "markdown": markdown.String(),
+		"json": data.String()} {
 		s = strings.Join(strings.Fields(s), " ") // as it reads, without the breaks of lines
 		for rest := s; ; {
 			i := strings.Index(rest, "slow request")

@@ -14,7 +14,8 @@ var _ = register(&command{
 type versionCmd struct{}
 
 func (*versionCmd) Run(con *console) error {
-	_, err := fmt.Fprintf(con.stdout, "whystall %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	_, err := fmt.Fprintf(con.stdout, "whystall %s %s %s/%s\n", version(), runtime.Version(),
+		runtime.GOOS, runtime.GOARCH)
 	return err
 }
 

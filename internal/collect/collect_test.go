@@ -42,7 +42,8 @@ func recordIn(t *testing.T, ctx context.Context, dir, url string, change func(*O
 	var mu sync.Mutex
 	o := Options{
 		URL: url, Headers: []string{"X-Api-Key: " + secret}, For: time.Second, Version: "test",
-		Timing: Timing{Connect: 30 * time.Second, Quiet: time.Minute, Busy: 50 * time.Millisecond, Retry: 10 * time.Millisecond},
+		Timing: Timing{Connect: 30 * time.Second, Quiet: time.Minute, Busy: 50 * time.Millisecond,
+			Retry: 10 * time.Millisecond},
 		Progress: func(p Progress) {
 			if p.Note != "" {
 				mu.Lock()
@@ -209,7 +210,8 @@ func FuzzAddress(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if strings.Contains(a.shown(), "@") && a.origin.User != nil && !strings.Contains(a.prof, "@") && !strings.Contains(a.prof, "%40") {
+		if strings.Contains(a.shown(), "@") && a.origin.User != nil &&
+			!strings.Contains(a.prof, "@") && !strings.Contains(a.prof, "%40") {
 			t.Errorf("%q is shown as %q", s, a.shown())
 		}
 		again, err := parseAddress(a.shown())

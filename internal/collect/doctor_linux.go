@@ -57,7 +57,8 @@ func machine() (as []Ability) {
 
 	as = append(as, kernelTypes())
 	if l := line("/sys/kernel/security/lockdown"); strings.Contains(l, "[confidentiality]") {
-		as = append(as, Ability{Tier: TierBPF, Name: "lockdown", Say: "the kernel is locked down (confidentiality): nobody may read its memory, not even root"})
+		as = append(as, Ability{Tier: TierBPF, Name: "lockdown",
+			Say: "the kernel is locked down (confidentiality): nobody may read its memory, not even root"})
 	}
 	as = append(as, throttling(release()))
 	if shown, err := symbolsShown(); err != nil || !shown {
@@ -67,8 +68,9 @@ func machine() (as []Ability) {
 		if os.Geteuid() == 0 {
 			more = "sudo sysctl kernel.kptr_restrict=1"
 		}
-		as = append(as, Ability{Tier: TierBPF, Name: "kernel symbols", More: more, Say: "the kernel hides the addresses of its functions from this user " +
-			"(/proc/kallsyms has zeros), and does not name them on request either"})
+		as = append(as, Ability{Tier: TierBPF, Name: "kernel symbols", More: more,
+			Say: "the kernel hides the addresses of its functions from this user " +
+				"(/proc/kallsyms has zeros), and does not name them on request either"})
 	}
 
 	as = append(as, delayAccounting(), pressure(), cgroups())
@@ -102,7 +104,8 @@ func rights(of []right) Ability {
 		a.Say += ", with CAP_SYS_PTRACE, CAP_PERFMON and CAP_BPF"
 		return a
 	}
-	a.Say += ", without " + strings.Join(lacking, ", ") + ": processes of other users are not seen, nor is what the kernel shows to privileged users only"
+	a.Say += ", without " + strings.Join(lacking, ", ") +
+		": processes of other users are not seen, nor is what the kernel shows to privileged users only"
 	a.More = "sudo whystall doctor"
 	if os.Geteuid() == 0 {
 		a.More = "in a container: docker run --privileged --pid=host, or kubectl debug --profile=sysadmin"
@@ -111,7 +114,8 @@ func rights(of []right) Ability {
 }
 
 func kernelTypes() Ability {
-	a := Ability{Tier: TierBPF, Name: "BTF", Say: "no /sys/kernel/btf/vmlinux: a kernel built with CONFIG_DEBUG_INFO_BTF is needed"}
+	a := Ability{Tier: TierBPF, Name: "BTF",
+		Say: "no /sys/kernel/btf/vmlinux: a kernel built with CONFIG_DEBUG_INFO_BTF is needed"}
 	if _, err := os.Stat("/sys/kernel/btf/vmlinux"); err == nil {
 		a.Ready, a.Say = true, "the kernel describes its types in /sys/kernel/btf/vmlinux"
 	}
@@ -119,10 +123,12 @@ func kernelTypes() Ability {
 }
 
 func throttling(release string) Ability {
-	a := Ability{Tier: TierBPF, Name: "throttling", Ready: true, Say: "Linux " + release + " marks each throttled thread"}
+	a := Ability{Tier: TierBPF, Name: "throttling", Ready: true, Say: "Linux " + release +
+		" marks each throttled thread"}
 	if !atLeast(release, 6, 18) {
 		a.Part = true
-		a.Say = "Linux " + release + " shows that a cgroup is throttled, not which of its threads (6.18 does): such findings are supported, never proven"
+		a.Say = "Linux " + release +
+			" shows that a cgroup is throttled, not which of its threads (6.18 does): such findings are supported, never proven"
 	}
 	return a
 }

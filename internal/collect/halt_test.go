@@ -26,10 +26,15 @@ func TestHalt(t *testing.T) {
 		said string // the last word
 	}{
 		{"never", []procStat{r(1), r(2), r(3)}, nil, ""},
-		{"frozen", []procStat{ran, asleep, asleep}, &evidence.Halt{NS: 1e9, By: byFreezer.String()}, "it is stopped by " + byFreezer.String() + " at 03:04:07.000 UTC"},
-		{"a while", []procStat{r(1), stopped, stopped, r(2), r(3)}, &evidence.Halt{NS: 2e9, By: bySignal.String()}, "it goes on at 03:04:08.000 UTC"},
-		{"to the end", []procStat{r(1), r(2), traced}, &evidence.Halt{NS: 1e9, By: byDebugger.String()}, "it is stopped by a debugger at 03:04:07.000 UTC"},
-		{"all the time", []procStat{stopped, stopped, stopped}, &evidence.Halt{NS: 2e9, By: bySignal.String()}, "it is stopped by " + bySignal.String() + " at 03:04:05.000 UTC"},
+		{"frozen", []procStat{ran, asleep, asleep}, &evidence.Halt{NS: 1e9, By: byFreezer.String()},
+			"it is stopped by " + byFreezer.String() + " at 03:04:07.000 UTC"},
+		{"a while", []procStat{r(1), stopped, stopped, r(2), r(3)},
+			&evidence.Halt{NS: 2e9, By: bySignal.String()}, "it goes on at 03:04:08.000 UTC"},
+		{"to the end", []procStat{r(1), r(2), traced},
+			&evidence.Halt{NS: 1e9, By: byDebugger.String()}, "it is stopped by a debugger at 03:04:07.000 UTC"},
+		{"all the time", []procStat{stopped, stopped, stopped},
+			&evidence.Halt{NS: 2e9, By: bySignal.String()}, "it is stopped by " +
+				bySignal.String() + " at 03:04:05.000 UTC"},
 		{"before", []procStat{stopped, r(1), r(2)}, nil, "it goes on at 03:04:06.000 UTC"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

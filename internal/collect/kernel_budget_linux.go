@@ -109,7 +109,8 @@ const (
 
 func newBPFBudget(r *bpf.Recorder, p Process, beside func() int64) *bpfBudget {
 	now := time.Now()
-	b := &bpfBudget{r: r, pid: p.PID, share: p.Budget, quota: p.Quota, begun: now, beside: beside, next: now.Add(meterFirst), judged: now, targetCPU: processCPU(p.PID)}
+	b := &bpfBudget{r: r, pid: p.PID, share: p.Budget, quota: p.Quota, begun: now, beside: beside,
+		next: now.Add(meterFirst), judged: now, targetCPU: processCPU(p.PID)}
 	b.ease, b.cpus, b.idleAt, b.limit = p.Ease, float64(runtime.NumCPU()), idleNow(), p.Limit
 	b.ourCPU = b.used()
 	b.first = b.targetCPU
@@ -160,7 +161,8 @@ func (b *bpfBudget) change() (rec kernel.Record, changed bool) {
 }
 
 // extraBits are the bits of extras in a record of the detail.
-var extraBits = [bpf.Extras]kernel.Extra{bpf.Sockets: kernel.Sockets, bpf.Flushes: kernel.Flushes, bpf.KernelLocks: kernel.KernelLocks, bpf.MinorFaults: kernel.MinorFaults}
+var extraBits = [bpf.Extras]kernel.Extra{bpf.Sockets: kernel.Sockets, bpf.Flushes: kernel.Flushes,
+	bpf.KernelLocks: kernel.KernelLocks, bpf.MinorFaults: kernel.MinorFaults}
 
 // detail is the record of what is recorded from now on.
 func (b *bpfBudget) detail() kernel.Record {
@@ -281,7 +283,8 @@ func (b *bpfBudget) judge(now time.Time, s eventCounts) {
 	}
 	b.dearWindows = 0
 	b.giveUp(now, func(step bpf.Step) bool {
-		return (step != bpf.Fold || cost > may) && b.worth(step, cost, programs, float64(foreign)/float64(max(1, events)))
+		return (step != bpf.Fold || cost > may) &&
+			b.worth(step, cost, programs, float64(foreign)/float64(max(1, events)))
 	})
 }
 

@@ -19,8 +19,12 @@ const uninterruptible = 2
 // fileCalls has, by GOARCH, the numbers of the system calls whose first argument is the file that
 // they read, write or sync.
 var fileCalls = map[string]map[uint64]bool{
-	"amd64": {0: true, 1: true, 17: true, 18: true, 19: true, 20: true, 40: true, 74: true, 75: true, 76: true, 77: true, 78: true, 187: true, 217: true, 277: true, 285: true, 295: true, 296: true, 327: true, 328: true, 306: true},
-	"arm64": {46: true, 47: true, 61: true, 63: true, 64: true, 65: true, 66: true, 67: true, 68: true, 69: true, 70: true, 71: true, 82: true, 83: true, 84: true, 213: true, 267: true, 286: true, 287: true},
+	"amd64": {0: true, 1: true, 17: true, 18: true, 19: true, 20: true, 40: true, 74: true,
+		75: true, 76: true, 77: true, 78: true, 187: true, 217: true, 277: true, 285: true,
+		295: true, 296: true, 327: true, 328: true, 306: true},
+	"arm64": {46: true, 47: true, 61: true, 63: true, 64: true, 65: true, 66: true, 67: true,
+		68: true, 69: true, 70: true, 71: true, 82: true, 83: true, 84: true, 213: true, 267: true,
+		286: true, 287: true},
 }
 
 var ownFileCalls = fileCalls[runtime.GOARCH]
@@ -74,7 +78,8 @@ func (f *fileWaits) wait(s *bpfStream, e *bpf.Event) {
 	if l.id == 0 {
 		return
 	}
-	s.batch = append(s.batch, kernel.Record{Time: e.Time, TID: e.TID, CPU: e.CPU, Kind: kernel.Disk, Flags: kernel.Target, User: l.id})
+	s.batch = append(s.batch, kernel.Record{Time: e.Time, TID: e.TID, CPU: e.CPU, Kind: kernel.Disk,
+		Flags: kernel.Target, User: l.id})
 }
 
 // fileKind is what a descriptor was when it was last looked at.
@@ -113,7 +118,8 @@ func (f *fileWaits) kind(s *bpfStream, e *bpf.Event) {
 	}
 	f.kinds[fd] = now
 	if !known || now.kind != was.kind {
-		s.batch = append(s.batch, kernel.Record{Time: e.Time, TID: e.TID, CPU: e.CPU, Kind: kernel.File, Flags: kernel.Target, Arg: [3]uint64{fd, now.kind}})
+		s.batch = append(s.batch, kernel.Record{Time: e.Time, TID: e.TID, CPU: e.CPU,
+			Kind: kernel.File, Flags: kernel.Target, Arg: [3]uint64{fd, now.kind}})
 	}
 }
 
@@ -124,8 +130,10 @@ func kindOfFile(path string) uint64 {
 		prefix string
 		kind   uint64
 	}{
-		{"socket:", kernel.FileSocket}, {"pipe:", kernel.FilePipe}, {"anon_inode:[eventfd", kernel.FilePipe}, {"anon_inode:[signalfd", kernel.FilePipe},
-		{"anon_inode:[timerfd", kernel.FilePipe}, {"anon_inode:inotify", kernel.FilePipe}, {"/dev/pts/", kernel.FilePipe}, {"/dev/tty", kernel.FilePipe},
+		{"socket:", kernel.FileSocket}, {"pipe:", kernel.FilePipe},
+		{"anon_inode:[eventfd", kernel.FilePipe}, {"anon_inode:[signalfd", kernel.FilePipe},
+		{"anon_inode:[timerfd", kernel.FilePipe}, {"anon_inode:inotify", kernel.FilePipe},
+		{"/dev/pts/", kernel.FilePipe}, {"/dev/tty", kernel.FilePipe},
 	} {
 		if strings.HasPrefix(path, p.prefix) {
 			return p.kind

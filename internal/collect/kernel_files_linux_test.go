@@ -40,7 +40,8 @@ func TestKindOfFile(t *testing.T) {
 		what string
 		fd   int
 		want uint64
-	}{{"a socket", socks[0], kernel.FileSocket}, {"a pipe", int(r.Fd()), kernel.FilePipe}, {"a file", int(f.Fd()), kernel.FileOther}} {
+	}{{"a socket", socks[0], kernel.FileSocket}, {"a pipe", int(r.Fd()), kernel.FilePipe},
+		{"a file", int(f.Fd()), kernel.FileOther}} {
 		if got := kind(c.fd); got != c.want {
 			t.Errorf("%s is of kind %d, want %d", c.what, got, c.want)
 		}

@@ -83,7 +83,8 @@ func recordBPF(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, e
 	proc := filepath.Join(p.Root, "/proc", strconv.Itoa(p.PID))
 	s := &bpfStream{
 		r: r, files: fileWaits{fds: filepath.Join(proc, "fd")}, mapped: mappedFiles{maps: filepath.Join(proc, "maps")},
-		cgroups: newCgroupPaths(p.Root), threads: map[uint32]*bpfThread{}, stacks: map[uint64]stackID{}, seed: maphash.MakeSeed(),
+		cgroups: newCgroupPaths(p.Root), threads: map[uint32]*bpfThread{},
+		stacks: map[uint64]stackID{}, seed: maphash.MakeSeed(),
 	}
 	if s.w, err = kernel.NewWriter(w, s.header(named)); err != nil {
 		return nil, err
@@ -144,7 +145,8 @@ type bpfStream struct {
 
 func (s *bpfStream) header(n *naming) kernel.Header {
 	h := kernel.Header{
-		Source: "bpf", Kernel: release(), Arch: runtime.GOARCH, PID: s.r.Target.TID, CPUs: s.r.CPUs, PerTask: s.r.PerTask, AllTasks: true,
+		Source: "bpf", Kernel: release(), Arch: runtime.GOARCH, PID: s.r.Target.TID, CPUs: s.r.CPUs,
+		PerTask: s.r.PerTask, AllTasks: true,
 	}
 	for _, part := range s.r.Attached {
 		h.Recorded = append(h.Recorded, partSights[part]...)
@@ -236,13 +238,15 @@ func (s *bpfStream) writeLosses() {
 	for _, l := range s.losses {
 		s.lost += int64(l.Events)
 		s.w.Records([]kernel.Record{{
-			Time: s.lossAt, CPU: uint16(l.CPU), Kind: kernel.Lost, Arg: [3]uint64{l.Events + l.Stacks, l.Stacks, uint64(now - s.lossAt)},
+			Time: s.lossAt, CPU: uint16(l.CPU), Kind: kernel.Lost,
+			Arg: [3]uint64{l.Events + l.Stacks, l.Stacks, uint64(now - s.lossAt)},
 		}})
 	}
 	// Stacks that came faster than they could be named have a number but no frames.
 	if n := s.naming.dropped; n > 0 {
 		s.naming.dropped = 0
-		s.w.Records([]kernel.Record{{Time: s.lossAt, Kind: kernel.Lost, Arg: [3]uint64{uint64(n), uint64(n), uint64(now - s.lossAt)}}})
+		s.w.Records([]kernel.Record{{Time: s.lossAt, Kind: kernel.Lost,
+			Arg: [3]uint64{uint64(n), uint64(n), uint64(now - s.lossAt)}}})
 	}
 	s.lossAt = now
 }

@@ -15,7 +15,8 @@ func TestReadMapped(t *testing.T) {
 no mapping /at all
 9-1 /backwards
 `), nil)
-	if len(got) != 2 || got[0].path != "/usr/bin/x (deleted)" || got[1] != (mappedFile{0x7f1c00000000, 0x7f1c10000000, "/var/lib/my data"}) {
+	if len(got) != 2 || got[0].path != "/usr/bin/x (deleted)" ||
+		got[1] != (mappedFile{0x7f1c00000000, 0x7f1c10000000, "/var/lib/my data"}) {
 		t.Errorf("got %+v", got)
 	}
 	f, err := os.Open("/proc/self/maps")

@@ -40,7 +40,8 @@ func newNaming(p Process) *naming {
 	n := &naming{todo: make(chan unnamed, 4096)}
 	var err error
 	if n.table, err = symbol.New(p.PID, p.Root); err != nil {
-		n.missing = append(n.missing, kernel.Missing{What: []kernel.Sight{kernel.SightTargetNames}, Why: "names of the target's functions: " + err.Error()})
+		n.missing = append(n.missing, kernel.Missing{What: []kernel.Sight{kernel.SightTargetNames},
+			Why: "names of the target's functions: " + err.Error()})
 	}
 	return n
 }
@@ -63,7 +64,8 @@ func (n *naming) readKernel(p Process, asked *bpf.Symbols) {
 	}
 	t, err := symbol.Kernel(p.Root)
 	if err != nil {
-		n.missing = append(n.missing, kernel.Missing{What: []kernel.Sight{kernel.SightKernelNames}, Why: "names of the kernel's functions: " + err.Error()})
+		n.missing = append(n.missing, kernel.Missing{What: []kernel.Sight{kernel.SightKernelNames},
+			Why: "names of the kernel's functions: " + err.Error()})
 		return
 	}
 	n.kernel = t
@@ -146,7 +148,8 @@ func (n *naming) start(w *kernel.Writer) {
 			}
 			out = out[:0]
 			for _, f := range frames {
-				out = append(out, kernel.Frame{Addr: f.Addr, Func: f.Func, Module: f.Module, Offset: f.Offset, Inferred: f.Inferred, Waits: f.Waits})
+				out = append(out, kernel.Frame{Addr: f.Addr, Func: f.Func, Module: f.Module,
+					Offset: f.Offset, Inferred: f.Inferred, Waits: f.Waits})
 			}
 			w.Stack(u.id, out)
 			if len(n.todo)%32 == 0 {
@@ -164,7 +167,8 @@ func trimProbe(frames []symbol.Frame) []symbol.Frame {
 	// read.
 	for i := min(len(frames), 5) - 1; i >= 0; i-- {
 		f := frames[i].Func
-		if strings.HasPrefix(f, "bpf_trace_run") || strings.HasPrefix(f, "__bpf_trace_") || strings.HasPrefix(f, "__traceiter_") || strings.HasPrefix(f, "bpf_prog_") {
+		if strings.HasPrefix(f, "bpf_trace_run") || strings.HasPrefix(f, "__bpf_trace_") ||
+			strings.HasPrefix(f, "__traceiter_") || strings.HasPrefix(f, "bpf_prog_") {
 			frames = frames[i+1:]
 			break
 		}

@@ -71,11 +71,15 @@ func serves(comm string) bool {
 
 // kinds has the record's kind for each kind of event.
 var kinds = [...]kernel.Kind{
-	bpf.Switch: kernel.Switch, bpf.Waking: kernel.Waking, bpf.Wakeup: kernel.Wakeup, bpf.Fork: kernel.Clone, bpf.Exit: kernel.Exit,
-	bpf.Exec: kernel.Exec, bpf.WaitStack: kernel.WaitStack, bpf.Unthrottle: kernel.Unthrottle, bpf.Signal: kernel.Signal,
+	bpf.Switch: kernel.Switch, bpf.Waking: kernel.Waking, bpf.Wakeup: kernel.Wakeup,
+	bpf.Fork: kernel.Clone, bpf.Exit: kernel.Exit,
+	bpf.Exec: kernel.Exec, bpf.WaitStack: kernel.WaitStack, bpf.Unthrottle: kernel.Unthrottle,
+	bpf.Signal:    kernel.Signal,
 	bpf.Delivered: kernel.Delivered, bpf.Sample: kernel.Sample, bpf.Fault: kernel.Fault, bpf.Reclaim: kernel.Reclaim,
-	bpf.Compaction: kernel.Compaction, bpf.MmapLock: kernel.MmapLock, bpf.TLBFlush: kernel.TLBFlush, bpf.KernelLock: kernel.KernelLock,
-	bpf.NUMAMove: kernel.NUMAMove, bpf.SocketReady: kernel.SocketReady, bpf.TimerDue: kernel.TimerDue, bpf.Held: kernel.Held,
+	bpf.Compaction: kernel.Compaction, bpf.MmapLock: kernel.MmapLock, bpf.TLBFlush: kernel.TLBFlush,
+	bpf.KernelLock: kernel.KernelLock,
+	bpf.NUMAMove:   kernel.NUMAMove, bpf.SocketReady: kernel.SocketReady,
+	bpf.TimerDue: kernel.TimerDue, bpf.Held: kernel.Held,
 	bpf.Turn: kernel.Turn,
 }
 
@@ -84,8 +88,10 @@ var flagPairs = [...]struct {
 	record kernel.Flags
 }{
 	{bpf.Preempted, kernel.Preempted}, {bpf.Throttled, kernel.Throttled}, {bpf.GroupThrottled, kernel.GroupThrottled},
-	{bpf.Target, kernel.Target}, {bpf.OtherTarget, kernel.OtherTarget}, {bpf.Interrupt, kernel.Interrupt}, {bpf.New, kernel.New},
-	{bpf.Migrate, kernel.Migrate}, {bpf.Memcg, kernel.Memcg}, {bpf.Write, kernel.Write}, {bpf.Leaving, kernel.Leaving}, {bpf.Major, kernel.Major},
+	{bpf.Target, kernel.Target}, {bpf.OtherTarget, kernel.OtherTarget},
+	{bpf.Interrupt, kernel.Interrupt}, {bpf.New, kernel.New},
+	{bpf.Migrate, kernel.Migrate}, {bpf.Memcg, kernel.Memcg}, {bpf.Write, kernel.Write},
+	{bpf.Leaving, kernel.Leaving}, {bpf.Major, kernel.Major},
 	{bpf.Reads, kernel.Reads},
 }
 

@@ -49,7 +49,8 @@ func (s *bpfStream) meet(tid uint32) {
 func (s *bpfStream) write(t *bpfThread) {
 	t.written = true
 	out := kernel.Thread{
-		Since: t.since, TID: t.TID, PID: t.PID, Comm: t.Comm, Cgroup: s.cgroups.path(t.Cgroup), Target: t.FromTarget, Kernel: t.Kernel,
+		Since: t.since, TID: t.TID, PID: t.PID, Comm: t.Comm, Cgroup: s.cgroups.path(t.Cgroup),
+		Target: t.FromTarget, Kernel: t.Kernel,
 	}
 	if t.FromTarget {
 		out.NSTID = t.NSTID

@@ -82,7 +82,8 @@ func (r *run) startLocals(ctx context.Context) (stop func() *failure) {
 		}
 		restoreProcs()
 		restoreHeap()
-		cost := evidence.Cost{CPUNS: ownCPU() - cpu, OnceNS: once + ownCPU() - ending, TargetNS: r.target.used(), SharedQuota: r.shared.Group, QuotaCPUs: r.shared.CPUs}
+		cost := evidence.Cost{CPUNS: ownCPU() - cpu, OnceNS: once + ownCPU() - ending,
+			TargetNS: r.target.used(), SharedQuota: r.shared.Group, QuotaCPUs: r.shared.CPUs}
 		r.w.Update(func(m *evidence.Manifest) {
 			m.Recorder = &cost
 			m.Target.Ended, m.Target.Halted = r.target.story(), r.target.halted()
@@ -119,8 +120,10 @@ func (r *run) local(ctx context.Context, cs []*Local, started func()) error {
 	var t evidence.Target
 	r.w.Update(func(m *evidence.Manifest) { t = m.Target })
 	p := Process{
-		PID: r.o.PID, NSPID: t.NSPID, For: int64(r.o.For), WithArgs: r.o.WithArgs, Budget: r.o.Budget, Stacks: !r.o.NoStacks,
-		Ease: func() int { return int(r.ease.Load()) }, MaxSize: r.o.MaxSize, Quota: r.shared.CPUs, Start: r.startCPUs(), Recording: started,
+		PID: r.o.PID, NSPID: t.NSPID, For: int64(r.o.For), WithArgs: r.o.WithArgs,
+		Budget: r.o.Budget, Stacks: !r.o.NoStacks,
+		Ease: func() int { return int(r.ease.Load()) }, MaxSize: r.o.MaxSize, Quota: r.shared.CPUs,
+		Start: r.startCPUs(), Recording: started,
 	}
 	if cpus, quota := limitOf(r.o.PID, runtime.NumCPU()); quota {
 		p.Limit = cpus
@@ -146,7 +149,8 @@ func (r *run) local(ctx context.Context, cs []*Local, started func()) error {
 // recordLocal runs one collector to its end and settles its outcome. An error is one of our own
 // disk.
 func (r *run) recordLocal(ctx context.Context, c *Local, p Process) (wrote bool, err error) {
-	out := evidence.Collector{Name: c.Name, State: evidence.Broken, Why: "whystall was killed while it recorded", Members: []string{c.Member}}
+	out := evidence.Collector{Name: c.Name, State: evidence.Broken,
+		Why: "whystall was killed while it recorded", Members: []string{c.Member}}
 	r.settle(out)
 	f, err := r.w.Member(c.Member)
 	if err != nil {

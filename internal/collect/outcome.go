@@ -82,12 +82,14 @@ func (r *run) write() {
 func (r *run) report(interrupted bool) {
 	for _, name := range r.order {
 		o := r.outcomes[name]
-		if o.State != evidence.Broken || o.fail != nil && (o.fail == r.gaveUp || interrupted && o.fail.kind == stopped) {
+		if o.State != evidence.Broken || o.fail != nil &&
+			(o.fail == r.gaveUp || interrupted && o.fail.kind == stopped) {
 			continue
 		}
 		switch trace := name == lead().Name; {
 		case trace && len(o.Members) > 0:
-			r.o.Progress(Progress{Note: fmt.Sprintf("trace: %s; the %s received so far are kept", o.Why, size(r.received.Load()))})
+			r.o.Progress(Progress{Note: fmt.Sprintf("trace: %s; the %s received so far are kept",
+				o.Why, size(r.received.Load()))})
 		case o.local || trace && r.target != nil:
 			r.o.Progress(Progress{Note: name + ": " + o.Why})
 		}

@@ -167,7 +167,8 @@ func (s *perfStream) stackCost() int64 {
 
 // lower notes what was given up. The format takes the time of day, n and passed.
 func (b *perfBudget) lower(format string, n int64, passed time.Duration) {
-	b.lowered = append(b.lowered, fmt.Sprintf(format, time.Now().UTC().Format("15:04:05 UTC"), n, passed.Round(time.Millisecond)))
+	b.lowered = append(b.lowered, fmt.Sprintf(format, time.Now().UTC().Format("15:04:05 UTC"), n,
+		passed.Round(time.Millisecond)))
 }
 
 // given says what was given up, "" for nothing.

@@ -36,12 +36,15 @@ type reach struct {
 // is.
 func perfReach(p Process) (r reach, err error) {
 	if err := perfevent.Probe(perfevent.Options{AllTasks: true, Switches: true, Kernel: true}); err != nil {
-		r.why = append(r.why, kernel.Missing{What: []kernel.Sight{kernel.SightOtherTasks}, Why: "who ran while the target's threads did not: " + err.Error()})
+		r.why = append(r.why, kernel.Missing{What: []kernel.Sight{kernel.SightOtherTasks},
+			Why: "who ran while the target's threads did not: " + err.Error()})
 	} else {
 		r.whole = true
 	}
-	if err := perfevent.Probe(perfevent.Options{PID: p.PID, Switches: true, SwitchStacks: true, Kernel: true}); err != nil {
-		r.why = append(r.why, kernel.Missing{What: []kernel.Sight{kernel.SightWaitStacks}, Why: "the stacks of waits, and why a thread left its CPU, except for preemption: " + err.Error()})
+	if err := perfevent.Probe(perfevent.Options{PID: p.PID, Switches: true, SwitchStacks: true,
+		Kernel: true}); err != nil {
+		r.why = append(r.why, kernel.Missing{What: []kernel.Sight{kernel.SightWaitStacks},
+			Why: "the stacks of waits, and why a thread left its CPU, except for preemption: " + err.Error()})
 	} else {
 		r.kernel = true
 		return r, nil
@@ -109,7 +112,8 @@ func recordPerf(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, 
 func (s *perfStream) open(can reach) error {
 	// The kernel looks at each of a thread's own events whenever the thread is switched: the fewer
 	// the better.
-	own := perfevent.Options{PID: s.p.PID, MajorFaults: true, Stacks: true, Kernel: can.kernel, SwitchStacks: can.kernel && s.p.Stacks}
+	own := perfevent.Options{PID: s.p.PID, MajorFaults: true, Stacks: true, Kernel: can.kernel,
+		SwitchStacks: can.kernel && s.p.Stacks}
 	// Go keeps frame pointers; other code needs the bytes of the stack.
 	if t, err := symbol.New(s.p.PID, s.p.Root); err == nil {
 		if !t.Binary().Go && s.p.Stacks && runtime.GOARCH == "amd64" {
@@ -134,7 +138,8 @@ func (s *perfStream) open(can reach) error {
 	}
 	// This comes last, as opening the events of thousands of threads takes a while: a lost switch
 	// is worse than a lost stack.
-	all, err := perfevent.Open(perfevent.Options{AllTasks: true, Switches: true, Kernel: true, Stacks: true, ClockNS: sampleNS, StackBytes: own.StackBytes})
+	all, err := perfevent.Open(perfevent.Options{AllTasks: true, Switches: true, Kernel: true,
+		Stacks: true, ClockNS: sampleNS, StackBytes: own.StackBytes})
 	if err != nil {
 		s.close()
 		return err
@@ -157,7 +162,8 @@ const stackBytes = 2 << 10
 
 func (s *perfStream) header(can reach, n *naming) kernel.Header {
 	h := kernel.Header{
-		Source: "perf", Kernel: release(), Arch: runtime.GOARCH, PID: uint32(s.p.PID), CPUs: s.target.CPUs(), AllTasks: can.whole,
+		Source: "perf", Kernel: release(), Arch: runtime.GOARCH, PID: uint32(s.p.PID),
+		CPUs: s.target.CPUs(), AllTasks: can.whole,
 		Recorded: []kernel.Sight{kernel.SightSwitches, kernel.SightSamples},
 		Missing:  append(can.why, n.missing...),
 	}
@@ -170,8 +176,10 @@ func (s *perfStream) header(can reach, n *naming) kernel.Header {
 	h.Missing = append(h.Missing,
 		kernel.Missing{What: []kernel.Sight{kernel.SightWakers},
 			Why: "who wakes a thread, and since when a woken one is queued: perf_event without tracepoints does not report it"},
-		kernel.Missing{What: []kernel.Sight{kernel.SightThrottling}, Why: "throttling by a quota: it looks like preemption"},
-		kernel.Missing{What: []kernel.Sight{kernel.SightReclaim, kernel.SightMemcgReclaim, kernel.SightCompaction, kernel.SightMmapLock,
+		kernel.Missing{What: []kernel.Sight{kernel.SightThrottling},
+			Why: "throttling by a quota: it looks like preemption"},
+		kernel.Missing{What: []kernel.Sight{kernel.SightReclaim, kernel.SightMemcgReclaim,
+			kernel.SightCompaction, kernel.SightMmapLock,
 			kernel.SightTLBFlushes, kernel.SightFutexes, kernel.SightPreemptionAsked, kernel.SightPreemptionDelivered},
 			Why: "reclaim, compaction, mmap_lock waits, TLB flushes, futex calls, signals: they need eBPF"},
 	)

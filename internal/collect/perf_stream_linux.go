@@ -47,7 +47,8 @@ const maxPerfStacks = 1 << 18
 
 func newPerfStream(p Process) *perfStream {
 	return &perfStream{
-		p: p, cpus: map[uint32]*perfCPU{}, stacks: map[uint64]uint32{}, seed: maphash.MakeSeed(), blocked: map[uint32]int64{},
+		p: p, cpus: map[uint32]*perfCPU{}, stacks: map[uint64]uint32{}, seed: maphash.MakeSeed(),
+		blocked: map[uint32]int64{},
 		threads: newPerfThreads(p),
 	}
 }
@@ -74,7 +75,8 @@ func (s *perfStream) record(r *perfevent.Record) {
 	case perfevent.Fork:
 		s.threads.born(r)
 		if r.PID == uint32(s.p.PID) && r.OtherPID == r.PID {
-			s.add(kernel.Record{Kind: kernel.Clone, Time: r.Time, CPU: uint16(r.CPU), TID: r.TID, Other: r.OtherTID, Flags: kernel.Target | kernel.OtherTarget})
+			s.add(kernel.Record{Kind: kernel.Clone, Time: r.Time, CPU: uint16(r.CPU), TID: r.TID,
+				Other: r.OtherTID, Flags: kernel.Target | kernel.OtherTarget})
 		}
 	case perfevent.Exit:
 		if r.PID == uint32(s.p.PID) {
@@ -106,7 +108,8 @@ func (s *perfStream) lose(r *perfevent.Record) {
 		since = r.Time
 	}
 	s.lost += int64(r.Count)
-	lost := kernel.Record{Kind: kernel.Lost, Time: since, CPU: uint16(r.CPU), Arg: [3]uint64{r.Count, 0, uint64(r.Time - since)}}
+	lost := kernel.Record{Kind: kernel.Lost, Time: since, CPU: uint16(r.CPU),
+		Arg: [3]uint64{r.Count, 0, uint64(r.Time - since)}}
 	// Beside a reader of the whole machine's switches, the target's own events are samples and
 	// stacks.
 	if r.Kind == perfevent.LostSamples || len(s.readers) > 1 && s.from == s.target {
@@ -133,7 +136,8 @@ func (s *perfStream) wholeSwitch(r *perfevent.Record) {
 		// unknown which thread was here, and since when.
 		prev, next, prevPID, nextPID = next, prev, nextPID, prevPID
 		if consistent := c.known && c.tid == prev; c.at != 0 && !(consistent && prevPID != uint32(s.p.PID)) {
-			s.add(kernel.Record{Kind: kernel.Lost, Time: c.at, CPU: uint16(r.CPU), Arg: [3]uint64{1, 0, uint64(max(0, r.Time-c.at))}})
+			s.add(kernel.Record{Kind: kernel.Lost, Time: c.at, CPU: uint16(r.CPU),
+				Arg: [3]uint64{1, 0, uint64(max(0, r.Time-c.at))}})
 			s.lost++
 		}
 	}
@@ -177,7 +181,8 @@ func (s *perfStream) ownSwitch(r *perfevent.Record) {
 	}
 	s.cpu(r.CPU).at = r.Time
 	s.threads.seen(r.PID, r.TID)
-	rec := kernel.Record{Kind: kernel.Switch, Time: r.Time, CPU: uint16(r.CPU), TID: r.TID, Other: kernel.Unseen, Flags: kernel.Target}
+	rec := kernel.Record{Kind: kernel.Switch, Time: r.Time, CPU: uint16(r.CPU), TID: r.TID,
+		Other: kernel.Unseen, Flags: kernel.Target}
 	if r.Out {
 		s.cost.switches++
 		leave(&rec, r.Preempt)
@@ -191,7 +196,8 @@ func (s *perfStream) sample(r *perfevent.Record) {
 	if r.PID != uint32(s.p.PID) {
 		return
 	}
-	rec := kernel.Record{Time: r.Time, CPU: uint16(r.CPU), TID: r.TID, Flags: kernel.Target, Kernel: s.stack(r.Time, r.Kernel, kernelStack), User: s.userStack(r)}
+	rec := kernel.Record{Time: r.Time, CPU: uint16(r.CPU), TID: r.TID, Flags: kernel.Target,
+		Kernel: s.stack(r.Time, r.Kernel, kernelStack), User: s.userStack(r)}
 	switch r.Event {
 	case perfevent.CPUClock:
 		rec.Kind, rec.Arg[0] = kernel.Sample, s.cost.sampled(r.Period)
@@ -240,7 +246,8 @@ func (s *perfStream) stack(at int64, pcs []uint64, how int) uint32 {
 	if id == 0 && len(s.stacks) < maxPerfStacks {
 		id = uint32(len(s.stacks) + 1)
 		s.stacks[hash] = id
-		s.naming.send(unnamed{id: id, time: at, user: how != kernelStack, exact: how == unwoundStack, frames: slices.Clone(pcs)})
+		s.naming.send(unnamed{id: id, time: at, user: how != kernelStack,
+			exact: how == unwoundStack, frames: slices.Clone(pcs)})
 	}
 	return id
 }

@@ -30,7 +30,8 @@ type perfThread struct {
 const maxPerfThreads = 1 << 16
 
 func newPerfThreads(p Process) *perfThreads {
-	return &perfThreads{p: p, sameNS: samePIDNamespace(p), byTID: map[uint32]*perfThread{}, cgroups: map[uint32]string{}}
+	return &perfThreads{p: p, sameNS: samePIDNamespace(p), byTID: map[uint32]*perfThread{},
+		cgroups: map[uint32]string{}}
 }
 
 func samePIDNamespace(p Process) bool {

@@ -64,7 +64,8 @@ func noResponse(ctx context.Context, err error, quiet time.Duration) *failure {
 	)
 	switch {
 	case errors.Is(context.Cause(ctx), errQuiet):
-		return failf(noAnswer, "it accepted the connection but did not answer for %s: it may be stopped or overloaded; try again", quiet)
+		return failf(noAnswer,
+			"it accepted the connection but did not answer for %s: it may be stopped or overloaded; try again", quiet)
 	case errors.Is(context.Cause(ctx), errSpared):
 		return failf(spared, "ended early to spare the service")
 	case ctx.Err() != nil:
@@ -80,13 +81,16 @@ func noResponse(ctx context.Context, err error, quiet time.Duration) *failure {
 	case errors.As(err, &alert), errors.Is(err, http.ErrSchemeMismatch):
 		return failf(noAnswer, "it does not speak TLS there: use http://")
 	case errors.As(err, &cert), errors.As(err, &host):
-		return failf(noAnswer, "%v; use the host name that its certificate is for, or set SSL_CERT_FILE to the certificate of its authority", root(err))
+		return failf(noAnswer,
+			"%v; use the host name that its certificate is for, or set SSL_CERT_FILE to the certificate of its authority", root(err))
 	case errors.As(err, &op) && op.Op == "dial" && op.Timeout():
 		return failf(noAnswer, "no answer to the connection attempt: check the address, and firewalls on the way")
 	case errors.As(err, &op) && op.Op == "dial":
 		return failf(noAnswer, "connect: %v; check the address", root(err))
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		return failf(noAnswer, "it closed the connection without an answer: it may have ended, or may not speak HTTP there")
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
+		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return failf(noAnswer,
+			"it closed the connection without an answer: it may have ended, or may not speak HTTP there")
 	case notHTTP(err):
 		return failf(noAnswer, "it does not speak HTTP there: give the port that serves %s", profPath)
 	}

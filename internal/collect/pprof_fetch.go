@@ -83,10 +83,12 @@ func newSession(o Options) (*session, error) {
 	return s, nil
 }
 
-func (s *session) connect(dial func(context.Context, string, string) (net.Conn, error), proxy func(*http.Request) (*url.URL, error)) {
+func (s *session) connect(dial func(context.Context, string, string) (net.Conn, error),
+	proxy func(*http.Request) (*url.URL, error)) {
 	s.client = &http.Client{
 		// Bytes are kept as they came, so the service is not asked to compress them on the way.
-		Transport:     &http.Transport{Proxy: proxy, DialContext: dial, TLSHandshakeTimeout: s.o.Timing.Connect, DisableCompression: true, ForceAttemptHTTP2: true},
+		Transport: &http.Transport{Proxy: proxy, DialContext: dial,
+			TLSHandshakeTimeout: s.o.Timing.Connect, DisableCompression: true, ForceAttemptHTTP2: true},
 		CheckRedirect: s.redirect,
 	}
 }
@@ -188,7 +190,8 @@ func (s *session) fetchOne(ctx context.Context, f Fetch, hint string) (bytesKept
 		case err != nil && err != io.EOF && (len(head) == 0 || ctx.Err() != nil):
 			return 0, broken(ctx, err, quiet)
 		case kind == format.KindHTML:
-			return 0, failf(absent, "%s answers with a web page: give the address of the service's own port, not of a page", req.Path)
+			return 0, failf(absent,
+				"%s answers with a web page: give the address of the service's own port, not of a page", req.Path)
 		case kind == format.KindEmpty:
 			return 0, failf(refused, "%s gave an empty answer", req.Path)
 		}
@@ -255,7 +258,8 @@ func (s *session) keep(ctx context.Context, f Fetch, body io.Reader, quiet time.
 	return n, fail
 }
 
-func (s *session) copy(ctx context.Context, out *os.File, body io.Reader, limit int64, f Fetch, quiet time.Duration) (n int64, fail *failure) {
+func (s *session) copy(ctx context.Context, out *os.File, body io.Reader, limit int64, f Fetch,
+	quiet time.Duration) (n int64, fail *failure) {
 	b := make([]byte, 64<<10)
 	for {
 		got, err := body.Read(b[:min(int64(len(b)), limit-n+1)])

@@ -15,7 +15,8 @@ var _ = register(&Collector{
 	Hint:      "call runtime.SetMutexProfileFraction(100) in the service",
 	Fetches: []Fetch{
 		// The rate is in the third line. The rest of that form is not read: it may be long.
-		{Phase: Before, Path: "mutex", Query: "debug=1", Member: "mutex-rate.txt", Want: []format.Kind{format.KindMutexText}, Max: 512, Head: true},
+		{Phase: Before, Path: "mutex", Query: "debug=1", Member: "mutex-rate.txt",
+			Want: []format.Kind{format.KindMutexText}, Max: 512, Head: true},
 		{Phase: Before, Path: "mutex", Member: "mutex.begin.pb.gz", Want: pprofKind, Max: maxProfile},
 		{Phase: After, Path: "mutex", Member: "mutex.end.pb.gz", Want: pprofKind, Max: maxProfile},
 	},

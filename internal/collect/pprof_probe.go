@@ -63,7 +63,8 @@ func probeProfiles(ctx context.Context, t *evidence.Target) profiles {
 }
 
 // servesIndex reports whether the page of profiles is there and comes in time.
-func servesIndex(ctx context.Context, at netip.AddrPort, dial func(context.Context, string, string) (net.Conn, error), within time.Duration) bool {
+func servesIndex(ctx context.Context, at netip.AddrPort,
+	dial func(context.Context, string, string) (net.Conn, error), within time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+at.String()+profPath+"/", nil)

@@ -13,6 +13,7 @@ var _ = register(&Collector{
 	Hint:  "import net/http/pprof in the service, or give the address where it serves it",
 	Fetches: []Fetch{
 		// etcd 3.4 serves it under a name that ends in a space.
-		{Phase: During, Path: "trace", Else: "trace ", For: true, Member: evidence.TraceMember, Want: []format.Kind{format.KindTrace}},
+		{Phase: During, Path: "trace", Else: "trace ", For: true, Member: evidence.TraceMember,
+			Want: []format.Kind{format.KindTrace}},
 	},
 })

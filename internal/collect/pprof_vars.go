@@ -13,8 +13,10 @@ var _ = register(&Collector{
 	Doc:       "memstats of /debug/vars before and after. Filling it stops the world briefly (runtime.ReadMemStats), so it is fetched outside the trace's time. Other variables are not kept: the command line is one of them.",
 	Order:     45,
 	Fetches: []Fetch{
-		{Phase: Before, Path: "debug/vars", Root: true, Member: "vars.begin.json", Want: []format.Kind{format.KindVars}, Max: maxProfile, Keep: keepMemstats},
-		{Phase: After, Path: "debug/vars", Root: true, Member: "vars.end.json", Want: []format.Kind{format.KindVars}, Max: maxProfile, Keep: keepMemstats},
+		{Phase: Before, Path: "debug/vars", Root: true, Member: "vars.begin.json",
+			Want: []format.Kind{format.KindVars}, Max: maxProfile, Keep: keepMemstats},
+		{Phase: After, Path: "debug/vars", Root: true, Member: "vars.end.json",
+			Want: []format.Kind{format.KindVars}, Max: maxProfile, Keep: keepMemstats},
 	},
 })
 

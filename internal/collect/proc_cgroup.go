@@ -35,10 +35,12 @@ var _ = registerLocal(&Local{
 // The files that are read at each level, for both versions: a file that does not exist is passed
 // over.
 var (
-	cpuSettings    = []string{"cpu.max", "cpu.max.burst", "cpu.weight", "cpu.cfs_quota_us", "cpu.cfs_period_us", "cpu.cfs_burst_us", "cpu.shares"}
+	cpuSettings = []string{"cpu.max", "cpu.max.burst", "cpu.weight", "cpu.cfs_quota_us",
+		"cpu.cfs_period_us", "cpu.cfs_burst_us", "cpu.shares"}
 	memorySettings = []string{"memory.max", "memory.high", "memory.limit_in_bytes"}
-	memoryCounts   = []string{"memory.current", "memory.stat", "memory.events", "memory.usage_in_bytes", "memory.failcnt", "memory.oom_control"}
-	pressureFiles  = []string{"cpu.pressure", "memory.pressure", "io.pressure"}
+	memoryCounts   = []string{"memory.current", "memory.stat", "memory.events",
+		"memory.usage_in_bytes", "memory.failcnt", "memory.oom_control"}
+	pressureFiles = []string{"cpu.pressure", "memory.pressure", "io.pressure"}
 )
 
 // maxOften is how many levels are read ten times a second, from the process' own one upwards.
@@ -103,7 +105,8 @@ func (r *readings) groups(groups []proc.Group, why []string) {
 		if g.V2 {
 			version = "v2"
 		}
-		fmt.Fprintf(&text, "%s %s top=%q root=%q own=%q hidden=%q\n", g.Controller, version, r.bare(g.Top), g.Root, g.Own, g.Hidden)
+		fmt.Fprintf(&text, "%s %s top=%q root=%q own=%q hidden=%q\n", g.Controller, version,
+			r.bare(g.Top), g.Root, g.Own, g.Hidden)
 	}
 	for _, w := range why {
 		fmt.Fprintf(&text, "# %s\n", w)

@@ -73,7 +73,8 @@ func TestCgroupAncestor(t *testing.T) {
 	write(t, dirs[0]+"/cpu.cfs_quota_us", "5000")
 	write(t, dirs[0]+"/cpu.cfs_period_us", "50000")
 	// It joins the group, makes the namespace, says so and burns CPU until its input ends.
-	cmd := exec.Command("sh", "-c", `echo $$ > `+dirs[2]+`/cgroup.procs && exec unshare -C sh -c 'echo ready; while :; do :; done'`)
+	cmd := exec.Command("sh", "-c", `echo $$ > `+dirs[2]+
+		`/cgroup.procs && exec unshare -C sh -c 'echo ready; while :; do :; done'`)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

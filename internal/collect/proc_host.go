@@ -24,14 +24,18 @@ var _ = registerLocal(&Local{
 
 // sysctls are the settings that are known to matter; package format says what each means.
 var sysctls = []string{
-	"vm/min_free_kbytes", "vm/watermark_scale_factor", "vm/watermark_boost_factor", "vm/zone_reclaim_mode", "vm/overcommit_memory", "vm/overcommit_ratio", "vm/swappiness",
-	"vm/max_map_count", "vm/dirty_ratio", "vm/dirty_background_ratio", "vm/compaction_proactiveness", "vm/vfs_cache_pressure", "kernel/numa_balancing", "kernel/task_delayacct",
-	"kernel/sched_schedstats", "kernel/sched_cfs_bandwidth_slice_us", "kernel/sched_autogroup_enabled", "kernel/perf_event_paranoid", "kernel/threads-max", "kernel/pid_max",
+	"vm/min_free_kbytes", "vm/watermark_scale_factor", "vm/watermark_boost_factor",
+	"vm/zone_reclaim_mode", "vm/overcommit_memory", "vm/overcommit_ratio", "vm/swappiness",
+	"vm/max_map_count", "vm/dirty_ratio", "vm/dirty_background_ratio",
+	"vm/compaction_proactiveness", "vm/vfs_cache_pressure", "kernel/numa_balancing", "kernel/task_delayacct",
+	"kernel/sched_schedstats", "kernel/sched_cfs_bandwidth_slice_us",
+	"kernel/sched_autogroup_enabled", "kernel/perf_event_paranoid", "kernel/threads-max", "kernel/pid_max",
 	"net/core/somaxconn", "fs/file-max",
 }
 
 var thpFiles = []string{
-	"enabled", "defrag", "shmem_enabled", "khugepaged/defrag", "khugepaged/max_ptes_none", "khugepaged/scan_sleep_millisecs", "khugepaged/alloc_sleep_millisecs",
+	"enabled", "defrag", "shmem_enabled", "khugepaged/defrag", "khugepaged/max_ptes_none",
+	"khugepaged/scan_sleep_millisecs", "khugepaged/alloc_sleep_millisecs",
 	"khugepaged/pages_to_scan", "khugepaged/pages_collapsed", "khugepaged/full_scans",
 }
 
@@ -107,7 +111,8 @@ func keepInterrupts(b []byte) []byte {
 
 // keepZones leaves out each CPU's own lists.
 var keepZones = func() func([]byte) []byte {
-	keep := map[string]bool{"Node": true, "pages": true, "boost": true, "min": true, "low": true, "high": true, "promo": true, "spanned": true, "present": true, "managed": true}
+	keep := map[string]bool{"Node": true, "pages": true, "boost": true, "min": true, "low": true,
+		"high": true, "promo": true, "spanned": true, "present": true, "managed": true}
 	lines := keepLines(func(first string) bool { return keep[first] })
 	return func(b []byte) []byte {
 		// "high:" with a colon is a word of a CPU's list; the zone's own line has none.

@@ -63,7 +63,8 @@ func (r *readings) sums(pid int) {
 			continue
 		}
 		r.n += 2
-		text = fmt.Appendf(text, "%d: %s %s %s\n", tid, bytes.TrimSpace(sched), statusField(status, "voluntary_ctxt_switches"), statusField(status, "nonvoluntary_ctxt_switches"))
+		text = fmt.Appendf(text, "%d: %s %s %s\n", tid, bytes.TrimSpace(sched),
+			statusField(status, "voluntary_ctxt_switches"), statusField(status, "nonvoluntary_ctxt_switches"))
 	}
 	r.buf = format.AppendReading(r.buf, t, pidFile(pid, "task/*/schedstat"), text)
 }

@@ -30,13 +30,16 @@ func identify(pid int, withArgs bool) (t evidence.Target, s procStat, err error)
 	status, _ := readSome(filepath.Join(dir, "status"))
 	switch tgid, _ := strconv.Atoi(statusField(status, "Tgid")); {
 	case s.kernel:
-		return t, s, &Error{What: what, Why: "is a kernel thread, not a program: give the pid of the process that waits for it"}
+		return t, s, &Error{What: what,
+			Why: "is a kernel thread, not a program: give the pid of the process that waits for it"}
 	case tgid != 0 && tgid != pid:
 		return t, s, &Error{What: what, Why: fmt.Sprintf("is a thread of process %d: use --pid %d", tgid, tgid)}
 	case dead(s) && outlived(pid):
-		return t, s, &Error{What: what, Why: "its first thread has ended while others go on: /proc then shows neither the program nor its memory map"}
+		return t, s, &Error{What: what,
+			Why: "its first thread has ended while others go on: /proc then shows neither the program nor its memory map"}
 	case dead(s):
-		return t, s, &Error{What: what, Why: fmt.Sprintf("has ended (a zombie: its parent %d has not collected its exit status)", s.parent)}
+		return t, s, &Error{What: what,
+			Why: fmt.Sprintf("has ended (a zombie: its parent %d has not collected its exit status)", s.parent)}
 	case pid == os.Getpid():
 		return t, s, &Error{What: what, Why: "is whystall itself"}
 	}
@@ -46,7 +49,8 @@ func identify(pid int, withArgs bool) (t evidence.Target, s procStat, err error)
 	} else if err != nil {
 		return t, s, &Error{What: what, Why: "it is ending"}
 	}
-	t = evidence.Target{Service: evidence.Service{PID: pid, Container: elsewhereNS(dir)}, NSPID: nsPID(status, pid), Comm: s.comm, Exe: exe, Started: startedAt(s.start)}
+	t = evidence.Target{Service: evidence.Service{PID: pid, Container: elsewhereNS(dir)},
+		NSPID: nsPID(status, pid), Comm: s.comm, Exe: exe, Started: startedAt(s.start)}
 	if b, err := readSome(filepath.Join(dir, "environ")); err == nil {
 		t.Env = parseEnv(b)
 	}
@@ -101,7 +105,8 @@ func notOurs(dir string) string {
 	if u, err := user.LookupId(name); err == nil {
 		name = u.Username
 	}
-	return "belongs to user " + name + ": run whystall as that user or as root (sudo whystall ...), or give its address with --pprof instead of --pid"
+	return "belongs to user " + name +
+		": run whystall as that user or as root (sudo whystall ...), or give its address with --pprof instead of --pid"
 }
 
 // nsPID is the last pid of the line NSpid, which is that of the innermost namespace; pid without

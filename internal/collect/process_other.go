@@ -10,7 +10,9 @@ import (
 )
 
 func identify(pid int, withArgs bool) (evidence.Target, procStat, error) {
-	return evidence.Target{}, procStat{}, &Error{What: fmt.Sprintf("pid %d", pid), Why: "processes are recorded on Linux only, and this is " + runtime.GOOS + ": give the service's address with --pprof"}
+	return evidence.Target{}, procStat{}, &Error{What: fmt.Sprintf("pid %d", pid),
+		Why: "processes are recorded on Linux only, and this is " + runtime.GOOS +
+			": give the service's address with --pprof"}
 }
 
 type life struct {

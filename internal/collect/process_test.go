@@ -29,8 +29,11 @@ func TestParseStat(t *testing.T) {
 
 // Of the environment only what steers runtimes is kept, whatever else is in it.
 func TestParseEnv(t *testing.T) {
-	env := parseEnv([]byte("PATH=/bin\x00GOGC=50\x00AWS_SECRET=" + secret + "\x00GOMAXPROCS\x00MALLOC_ARENA_MAX=2\x00GODEBUG=a=1,b=2\x00GOMEMLIMIT=" + strings.Repeat("x", 600) + "\x00XGOGC=1\x00"))
-	if want := map[string]string{"GOGC": "50", "MALLOC_ARENA_MAX": "2", "GODEBUG": "a=1,b=2"}; !reflect.DeepEqual(env, want) {
+	env := parseEnv([]byte("PATH=/bin\x00GOGC=50\x00AWS_SECRET=" + secret +
+		"\x00GOMAXPROCS\x00MALLOC_ARENA_MAX=2\x00GODEBUG=a=1,b=2\x00GOMEMLIMIT=" +
+		strings.Repeat("x", 600) + "\x00XGOGC=1\x00"))
+	if want := map[string]string{"GOGC": "50", "MALLOC_ARENA_MAX": "2",
+		"GODEBUG": "a=1,b=2"}; !reflect.DeepEqual(env, want) {
 		t.Errorf("%v, want %v", env, want)
 	}
 }
@@ -70,7 +73,8 @@ func TestListeners(t *testing.T) {
 	if got := loopback(all); !reflect.DeepEqual(got, want) {
 		t.Errorf("asked are %v, want %v", got, want)
 	}
-	for _, bad := range []string{"x\n1: y\n", strings.Replace(tcpTable, "0100007F:1F90", "0100007:1F90", 1), strings.Replace(tcpTable, " 1001 ", " -1 ", 1)} {
+	for _, bad := range []string{"x\n1: y\n", strings.Replace(tcpTable, "0100007F:1F90",
+		"0100007:1F90", 1), strings.Replace(tcpTable, " 1001 ", " -1 ", 1)} {
 		if ls, err := parseListeners(strings.NewReader(bad)); err == nil {
 			t.Errorf("%.60q: %v", bad, ls)
 		}
@@ -129,7 +133,8 @@ func TestServesProfiles(t *testing.T) {
 			t.Errorf("%d bytes: %v, want %v", len(content), got, want)
 		}
 	}
-	if p := examine(self, "/bin/x"); p.runtime != "go" || !strings.HasPrefix(p.goVersion, "go1.") && !strings.HasPrefix(p.goVersion, "devel") {
+	if p := examine(self, "/bin/x"); p.runtime != "go" || !strings.HasPrefix(p.goVersion, "go1.") &&
+		!strings.HasPrefix(p.goVersion, "devel") {
 		t.Errorf("this test is %+v", p)
 	}
 	if p := examine(file, "/usr/bin/python3.11"); p.runtime != "python" {
@@ -142,9 +147,11 @@ func TestAbilities(t *testing.T) {
 		level      int
 		privileged bool
 		want       string
-	}{{4, false, "no"}, {3, false, "no"}, {2, false, "part"}, {1, false, "part"}, {0, false, "yes"}, {-1, false, "yes"}, {3, true, "yes"}} {
+	}{{4, false, "no"}, {3, false, "no"}, {2, false, "part"}, {1, false, "part"}, {0, false, "yes"},
+		{-1, false, "yes"}, {3, true, "yes"}} {
 		a := paranoid(c.level, c.privileged)
-		got := map[[2]bool]string{{true, false}: "yes", {true, true}: "part", {false, false}: "no"}[[2]bool{a.Ready, a.Part}]
+		got := map[[2]bool]string{{true, false}: "yes", {true, true}: "part",
+			{false, false}: "no"}[[2]bool{a.Ready, a.Part}]
 		if got != c.want || (a.More == "") != (got == "yes") {
 			t.Errorf("%+v: %+v", c, a)
 		}

@@ -10,7 +10,8 @@ import (
 // that hold a P wait seconds for a CPU, a thread that has a CPU comes back from a system call only
 // if a P is left.
 func moreProcs() (restore func()) {
-	return spareP.hold(func() int { return runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + spareProcs) }, func(was int) { runtime.GOMAXPROCS(was) })
+	return spareP.hold(func() int { return runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + spareProcs) },
+		func(was int) { runtime.GOMAXPROCS(was) })
 }
 
 // moreHeap makes the runtime collect garbage less often until the function it returns is called: a

@@ -41,7 +41,8 @@ func (r *run) scarce(c *Collector) string {
 	if used < memoryFrom {
 		return ""
 	}
-	r.tally.ease(evidence.Easing{Part: c.Name, Did: evidence.LeftOut, Why: evidence.WhyMemory, Measured: used, Limit: memoryFrom, Lost: "what the runtime says of its memory is not known"})
+	r.tally.ease(evidence.Easing{Part: c.Name, Did: evidence.LeftOut, Why: evidence.WhyMemory,
+		Measured: used, Limit: memoryFrom, Lost: "what the runtime says of its memory is not known"})
 	return fmt.Sprintf("not asked for: the process' memory is at %.0f %% of its limit, and the page would allocate there, or stop the world", 100*used)
 }
 
@@ -177,7 +178,8 @@ func (r *run) withoutTrace() bool {
 		Part: lead().Name, Did: evidence.LeftOut, Why: evidence.WhyMemory, Measured: used, Limit: memoryFrom,
 		Lost: "goroutines and requests are not seen: a trace's buffers count as memory of the Go runtime",
 	})
-	r.settle(evidence.Collector{Name: lead().Name, State: evidence.Unavailable, Why: fmt.Sprintf("not asked for: the process' memory is at %.0f %% of its GOMEMLIMIT, which counts the trace's buffers as well", 100*used)})
+	r.settle(evidence.Collector{Name: lead().Name, State: evidence.Unavailable,
+		Why: fmt.Sprintf("not asked for: the process' memory is at %.0f %% of its GOMEMLIMIT, which counts the trace's buffers as well", 100*used)})
 	return true
 }
 
@@ -243,7 +245,8 @@ func (r *run) guard(endTrace func()) (end func()) {
 	if r.tally == nil {
 		return func() {}
 	}
-	g := guard{r: r, stage: evidence.StageAll, endTrace: endTrace, mayThin: r.ease.Load() > 0, enough: max(shortestTrace, time.Duration(tracedEnough*float64(r.o.For)))}
+	g := guard{r: r, stage: evidence.StageAll, endTrace: endTrace, mayThin: r.ease.Load() > 0,
+		enough: max(shortestTrace, time.Duration(tracedEnough*float64(r.o.For)))}
 	if endTrace == nil || r.o.For < worthEnding {
 		g.endTrace = nil
 	}
@@ -360,7 +363,8 @@ func recent(t *evidence.Toll, stage evidence.StageName, since int64) *evidence.T
 	out.Stages = nil
 	for _, s := range t.Stages {
 		if s.Name == stage {
-			s.Slices = slices.DeleteFunc(slices.Clone(s.Slices), func(x evidence.Slice) bool { return x.EndNS-x.NS < since })
+			s.Slices = slices.DeleteFunc(slices.Clone(s.Slices),
+				func(x evidence.Slice) bool { return x.EndNS-x.NS < since })
 			var ns int64
 			for _, x := range s.Slices {
 				ns += x.NS

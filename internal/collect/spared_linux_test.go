@@ -15,7 +15,9 @@ import (
 
 func tollOf(quota bool, limit float64, cpu, idle int64, counters ...evidence.Counted) *evidence.Toll {
 	return &evidence.Toll{LimitCPUs: limit, Quota: quota, Counters: counters, Stages: []evidence.Stage{
-		{Name: evidence.StageCounters, Slices: []evidence.Slice{{NS: 1e9, CPUNS: cpu / 2, IdleNS: idle / 2}, {NS: 1e9, CPUNS: cpu / 2, IdleNS: idle / 2}}},
+		{Name: evidence.StageCounters,
+			Slices: []evidence.Slice{{NS: 1e9, CPUNS: cpu / 2, IdleNS: idle / 2},
+				{NS: 1e9, CPUNS: cpu / 2, IdleNS: idle / 2}}},
 		{Name: evidence.StageKernel, Slices: []evidence.Slice{{NS: 1e9, CPUNS: 9e9}}},
 	}}
 }
@@ -50,8 +52,11 @@ func TestStartCPUs(t *testing.T) {
 		{"a fifth is idle", 0.2, 0.05 * cpus},
 		{"nothing is idle", 0, 0.03 * cpus},
 	} {
-		stage := evidence.Stage{Name: evidence.StageCounters, Slices: []evidence.Slice{{NS: 1e9, IdleNS: int64(c.idle * cpus * 1e9)}}}
-		r := &run{session: &session{}, tally: &tally{toll: evidence.Toll{Stages: []evidence.Stage{stage}}, seen: map[evidence.Counted]bool{evidence.CountedIdle: true}}}
+		stage := evidence.Stage{Name: evidence.StageCounters,
+			Slices: []evidence.Slice{{NS: 1e9, IdleNS: int64(c.idle * cpus * 1e9)}}}
+		r := &run{session: &session{},
+			tally: &tally{toll: evidence.Toll{Stages: []evidence.Stage{stage}},
+				seen: map[evidence.Counted]bool{evidence.CountedIdle: true}}}
 		if got := r.startCPUs(); math.Abs(got-c.want) > 1e-6 {
 			t.Errorf("%s: %v CPUs, want %v", c.name, got, c.want)
 		}
@@ -66,7 +71,8 @@ func TestStartCPUs(t *testing.T) {
 func stageOfCPU(name evidence.StageName, cpu int64) evidence.Stage {
 	s := evidence.Stage{Name: name}
 	for i := range int64(10) {
-		s.Slices = append(s.Slices, evidence.Slice{EndNS: i * 2e8, NS: 2e8, CPUNS: 100 * cpu, ReadBytes: 100 << 10, Reads: 100})
+		s.Slices = append(s.Slices, evidence.Slice{EndNS: i * 2e8, NS: 2e8, CPUNS: 100 * cpu,
+			ReadBytes: 100 << 10, Reads: 100})
 	}
 	return s
 }
@@ -75,7 +81,10 @@ func stageOfCPU(name evidence.StageName, cpu int64) evidence.Stage {
 // all parts do.
 func TestSpared(t *testing.T) {
 	counters := []evidence.Counted{evidence.CountedCPU, evidence.CountedRead}
-	r := &run{session: &session{}, tally: &tally{toll: evidence.Toll{Budget: 0.06, Stages: []evidence.Stage{stageOfCPU(evidence.StageCounters, 1e6), stageOfCPU(evidence.StageKernel, 1.01e6)}}}}
+	r := &run{session: &session{},
+		tally: &tally{toll: evidence.Toll{Budget: 0.06,
+			Stages: []evidence.Stage{stageOfCPU(evidence.StageCounters, 1e6),
+				stageOfCPU(evidence.StageKernel, 1.01e6)}}}}
 	r.tally.seen = map[evidence.Counted]bool{counters[0]: true, counters[1]: true}
 	if r.sparedKernel() || r.ease.Load() != 0 {
 		t.Error("thinned, though it did no harm")
@@ -84,7 +93,8 @@ func TestSpared(t *testing.T) {
 	if !r.sparedKernel() || r.ease.Load() != 1 {
 		t.Error("not thinned")
 	}
-	if e := r.tally.toll.Eased; len(e) != 1 || e[0].Did != evidence.Thinned || e[0].Why != evidence.WhyCPU || e[0].Part != "kernel" {
+	if e := r.tally.toll.Eased; len(e) != 1 || e[0].Did != evidence.Thinned ||
+		e[0].Why != evidence.WhyCPU || e[0].Part != "kernel" {
 		t.Errorf("eased %+v", e)
 	}
 	ended := 0
@@ -134,7 +144,8 @@ func TestFelt(t *testing.T) {
 		{"three times as much", 1.8e9, toll.CPU, 2, true},
 		{"throttled", 1.8e9, toll.Throttled, 0.03, true},
 	} {
-		in := &evidence.Toll{LimitCPUs: 2, Counters: []evidence.Counted{evidence.CountedCPU, evidence.CountedIdle}, Stages: []evidence.Stage{
+		in := &evidence.Toll{LimitCPUs: 2, Counters: []evidence.Counted{evidence.CountedCPU,
+			evidence.CountedIdle}, Stages: []evidence.Stage{
 			{Name: evidence.StageCounters, Slices: []evidence.Slice{{NS: 1e9, CPUNS: 1e8, IdleNS: c.idle}}},
 			{Name: evidence.StageAll, Slices: []evidence.Slice{{NS: 1e9, CPUNS: 15e7, IdleNS: c.idle}}},
 		}}
@@ -166,8 +177,10 @@ func TestWithoutTrace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := &run{session: &session{o: Options{PID: os.Getpid(), For: 20 * time.Second}, w: w, asks: true}, outcomes: map[string]*outcome{}}
-		r.tally = &tally{toll: *tollOf(false, 2, 3e9, c.idle), seen: map[evidence.Counted]bool{evidence.CountedIdle: true}}
+		r := &run{session: &session{o: Options{PID: os.Getpid(), For: 20 * time.Second}, w: w,
+			asks: true}, outcomes: map[string]*outcome{}}
+		r.tally = &tally{toll: *tollOf(false, 2, 3e9, c.idle),
+			seen: map[evidence.Counted]bool{evidence.CountedIdle: true}}
 		r.beforeTrace()
 		if r.untraced != c.want || (r.outcomes[lead().Name] != nil) != c.want || len(r.tally.toll.Eased) > 0 != c.want {
 			t.Errorf("%s: untraced %v, outcomes %v, eased %+v", c.name, r.untraced, r.outcomes, r.tally.toll.Eased)
@@ -213,7 +226,9 @@ func TestBeforeKernel(t *testing.T) {
 	} {
 		r := &run{session: &session{}, tally: &tally{}}
 		r.tally.seen = map[evidence.Counted]bool{evidence.CountedIdle: true, evidence.CountedSwitches: true}
-		r.tally.toll = evidence.Toll{LimitCPUs: 2, Stages: []evidence.Stage{{Name: evidence.StageCounters, Slices: []evidence.Slice{{NS: 1e9, IdleNS: c.idle, Switches: c.switches}}}}}
+		r.tally.toll = evidence.Toll{LimitCPUs: 2,
+			Stages: []evidence.Stage{{Name: evidence.StageCounters,
+				Slices: []evidence.Slice{{NS: 1e9, IdleNS: c.idle, Switches: c.switches}}}}}
 		r.beforeKernel()
 		if got := r.ease.Load(); got != c.want || len(r.tally.toll.Eased) != min(1, int(c.want)) {
 			t.Errorf("%s: %d steps, %+v", c.name, got, r.tally.toll.Eased)

@@ -114,8 +114,10 @@ func (r *run) recordsKernel() bool {
 
 // counterWords says what each counter is for.
 var counterWords = map[evidence.Counted]string{
-	evidence.CountedCPU: "CPU time", evidence.CountedQueued: "waits for a CPU", evidence.CountedThrottled: "throttling", evidence.CountedSwitches: "context switches",
-	evidence.CountedRead: "bytes that it reads", evidence.CountedNet: "bytes that its network namespace receives", evidence.CountedIdle: "idle time of the CPUs",
+	evidence.CountedCPU: "CPU time", evidence.CountedQueued: "waits for a CPU",
+	evidence.CountedThrottled: "throttling", evidence.CountedSwitches: "context switches",
+	evidence.CountedRead: "bytes that it reads",
+	evidence.CountedNet:  "bytes that its network namespace receives", evidence.CountedIdle: "idle time of the CPUs",
 }
 
 // countable says by which counters a recording of pid would tell what it costs the service.

@@ -151,9 +151,12 @@ func difference(a, b evidence.Slice) evidence.Slice {
 	grown := func(a, b int64) int64 { return max(0, b-a) }
 	return evidence.Slice{
 		EndNS: b.EndNS, NS: b.EndNS - a.EndNS,
-		CPUNS: grown(a.CPUNS, b.CPUNS), QueuedNS: grown(a.QueuedNS, b.QueuedNS), ThrottledNS: grown(a.ThrottledNS, b.ThrottledNS),
-		Switches: grown(a.Switches, b.Switches), ReadBytes: grown(a.ReadBytes, b.ReadBytes), Reads: grown(a.Reads, b.Reads),
-		NetBytes: grown(a.NetBytes, b.NetBytes), NetPackets: grown(a.NetPackets, b.NetPackets), IdleNS: grown(a.IdleNS, b.IdleNS), OwnNS: grown(a.OwnNS, b.OwnNS),
+		CPUNS: grown(a.CPUNS, b.CPUNS), QueuedNS: grown(a.QueuedNS, b.QueuedNS),
+		ThrottledNS: grown(a.ThrottledNS, b.ThrottledNS),
+		Switches:    grown(a.Switches, b.Switches), ReadBytes: grown(a.ReadBytes, b.ReadBytes),
+		Reads:    grown(a.Reads, b.Reads),
+		NetBytes: grown(a.NetBytes, b.NetBytes), NetPackets: grown(a.NetPackets, b.NetPackets),
+		IdleNS: grown(a.IdleNS, b.IdleNS), OwnNS: grown(a.OwnNS, b.OwnNS),
 	}
 }
 
@@ -181,7 +184,8 @@ func (t *tally) sum() *evidence.Toll {
 }
 
 var counterNames = []evidence.Counted{
-	evidence.CountedCPU, evidence.CountedQueued, evidence.CountedThrottled, evidence.CountedSwitches, evidence.CountedRead, evidence.CountedNet, evidence.CountedIdle,
+	evidence.CountedCPU, evidence.CountedQueued, evidence.CountedThrottled,
+	evidence.CountedSwitches, evidence.CountedRead, evidence.CountedNet, evidence.CountedIdle,
 }
 
 // ease notes that a part was left out, thinned or shortened.

@@ -250,7 +250,8 @@ func groupMemoryUse(pid int) (share float64) {
 		}
 		dirs, _ := g.Levels()
 		for _, d := range dirs[:min(len(dirs), maxOften)] {
-			limit := smallest(oneNumber(d, "memory.max"), oneNumber(d, "memory.high"), oneNumber(d, "memory.limit_in_bytes"))
+			limit := smallest(oneNumber(d, "memory.max"), oneNumber(d, "memory.high"),
+				oneNumber(d, "memory.limit_in_bytes"))
 			used := max(oneNumber(d, "memory.current"), oneNumber(d, "memory.usage_in_bytes"))
 			stat, _ := readAtMost(filepath.Join(d, "memory.stat"), 16<<10)
 			f := fieldsOf(string(stat))

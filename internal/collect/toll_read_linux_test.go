@@ -20,7 +20,8 @@ func TestKernelCounter(t *testing.T) {
 	}
 	b := c.read()
 	d := difference(a.sums, b.sums)
-	for _, n := range []evidence.Counted{evidence.CountedCPU, evidence.CountedQueued, evidence.CountedSwitches, evidence.CountedRead, evidence.CountedIdle} {
+	for _, n := range []evidence.Counted{evidence.CountedCPU, evidence.CountedQueued,
+		evidence.CountedSwitches, evidence.CountedRead, evidence.CountedIdle} {
 		if !a.seen[n] || !b.seen[n] {
 			t.Errorf("%s is not read", n)
 		}

@@ -18,7 +18,8 @@ type paced struct {
 
 func (p *paced) read() counts {
 	p.now += p.step
-	n := counts{sums: evidence.Slice{EndNS: p.now, CPUNS: p.now / 2, Switches: p.now / 1000}, seen: map[evidence.Counted]bool{}}
+	n := counts{sums: evidence.Slice{EndNS: p.now, CPUNS: p.now / 2, Switches: p.now / 1000},
+		seen: map[evidence.Counted]bool{}}
 	for _, c := range p.seen {
 		n.seen[c] = true
 	}
@@ -96,7 +97,8 @@ func TestTallyTakesOver(t *testing.T) {
 }
 
 func TestStageOf(t *testing.T) {
-	for lasting, want := range map[time.Duration]time.Duration{time.Second: 500 * time.Millisecond, 4 * time.Second: time.Second, 8 * time.Second: 2 * time.Second, time.Hour: 2 * time.Second} {
+	for lasting, want := range map[time.Duration]time.Duration{time.Second: 500 * time.Millisecond,
+		4 * time.Second: time.Second, 8 * time.Second: 2 * time.Second, time.Hour: 2 * time.Second} {
 		if got := stageOf(lasting); got != want {
 			t.Errorf("stageOf(%s) = %s, want %s", lasting, got, want)
 		}

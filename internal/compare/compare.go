@@ -69,7 +69,8 @@ type Row struct {
 
 // Sides compares two sides. Each has at least one recording.
 func Sides(before, after []*Run) *Comparison {
-	c := &Comparison{Schema: SchemaVersion, Before: side(before), After: side(after), Verdicts: []Verdict{}, New: []Fresh{}}
+	c := &Comparison{Schema: SchemaVersion, Before: side(before), After: side(after),
+		Verdicts: []Verdict{}, New: []Fresh{}}
 	c.Entries, c.Alone = entries(before, after)
 	if c.Entries == nil {
 		c.Entries = []Entry{}
@@ -127,7 +128,8 @@ func (c *Comparison) Gone() (part float64, ok bool) {
 }
 
 func side(runs []*Run) Side {
-	s := Side{Files: []string{}, Programs: []string{}, Starts: starts(runs), OthersCPUs: medianBy(runs, func(r *Run) float64 { return r.OthersCPUs })}
+	s := Side{Files: []string{}, Programs: []string{}, Starts: starts(runs),
+		OthersCPUs: medianBy(runs, func(r *Run) float64 { return r.OthersCPUs })}
 	for _, r := range runs {
 		s.Files = append(s.Files, r.Name)
 		if r.Program != "" && !slices.Contains(s.Programs, r.Program) {
@@ -195,12 +197,14 @@ func rows(before, after []*Run, scope finding.Scope) []Row {
 				continue
 			}
 			for _, a := range r.column(scope).Accounts {
-				key := account.Named{Class: a.Class, Leaf: a.Leaf, Actor: a.Actor, Site: a.Site, Detail: a.Detail, Holder: a.Holder}
+				key := account.Named{Class: a.Class, Leaf: a.Leaf, Actor: a.Actor, Site: a.Site,
+					Detail: a.Detail, Holder: a.Holder}
 				i, ok := at[key]
 				if !ok {
 					i = len(all)
 					at[key] = i
-					all = append(all, Row{Named: key, Cause: a.Leaf, Text: account.Words(key, func(s string) string { return s })})
+					all = append(all,
+						Row{Named: key, Cause: a.Leaf, Text: account.Words(key, func(s string) string { return s })})
 				}
 				*to(&all[i]) += perRequest(r, scope, a.NS) / float64(len(runs))
 			}

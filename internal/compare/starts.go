@@ -64,7 +64,8 @@ func meanVar(xs []float64) (mean, variance float64) {
 // student is the 97.5 % quantile of Student's t distribution. The table is of whole degrees of
 // freedom, rounded down, which makes intervals wider.
 func student(df float64) float64 {
-	table := [...]float64{12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131}
+	table := [...]float64{12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
+		2.201, 2.179, 2.160, 2.145, 2.131}
 	switch i := int(df); {
 	case i < 1:
 		return table[0]

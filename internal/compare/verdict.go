@@ -72,7 +72,8 @@ const (
 
 // judge says what became of one cause.
 func judge(before, after []*Run, f *finding.Finding, both []Entry, c *conditions, fresh []finding.Finding) Verdict {
-	v := Verdict{Cause: f.Cause, Title: f.Title, Scope: f.Scope, Unit: unitOf(f), Outcome: CannotTell, Gates: []Gate{}, Mechanisms: []string{}}
+	v := Verdict{Cause: f.Cause, Title: f.Title, Scope: f.Scope, Unit: unitOf(f),
+		Outcome: CannotTell, Gates: []Gate{}, Mechanisms: []string{}}
 	value := func(r *Run) (float64, bool) { a := amountOf(r, f, fresh); return a.value, a.known }
 	ab, aa := byStart(before, value), byStart(after, value)
 	v.Known = len(aa) > 0 && len(aa) == starts(after)

@@ -111,7 +111,8 @@ func (b *board) valid(p *Pass) bool {
 	sum := map[int]int64{}
 	for _, c := range p.claims {
 		if sum[c.account] += c.ns; sum[c.account] > b.r.Slow.Accounts[c.account].NS {
-			p.outcome, p.why = failed, fmt.Sprintf("claims %d ns of an account of %d ns", sum[c.account], b.r.Slow.Accounts[c.account].NS)
+			p.outcome, p.why = failed, fmt.Sprintf("claims %d ns of an account of %d ns",
+				sum[c.account], b.r.Slow.Accounts[c.account].NS)
 			return false
 		}
 	}
@@ -124,7 +125,8 @@ func (b *board) below(f Floor, ns int64) string {
 	if per >= f.NS && share >= f.Share && ns > 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s per %s request, %s (reported from %s and %s up)", finding.Duration(per), b.word(), percent(share), finding.Duration(f.NS), percent(f.Share))
+	return fmt.Sprintf("%s per %s request, %s (reported from %s and %s up)", finding.Duration(per),
+		b.word(), percent(share), finding.Duration(f.NS), percent(f.Share))
 }
 
 // word says which requests those of the column are.

@@ -57,7 +57,8 @@ func (p *Pass) bound() {
 	for _, b := range p.bounds {
 		if p.tooMuch(b) {
 			p.outcome = notChecked
-			p.missing = append(p.missing, fmt.Sprintf("it can cost up to %s, which is not ruled out: %s", boundText(b), p.why))
+			p.missing = append(p.missing,
+				fmt.Sprintf("it can cost up to %s, which is not ruled out: %s", boundText(b), p.why))
 			return
 		}
 	}

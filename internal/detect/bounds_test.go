@@ -29,7 +29,8 @@ func earned(t *testing.T, r *run) {
 			case b.Of == finding.OfMemory:
 			case b.Share < 0 || b.Share > 1 || b.NS < 0:
 				t.Errorf("%s: bound %+v", ps[0].det.Name, b)
-			case b.Scope == finding.Process && b.Share >= max(processShare, gcShareRoom), b.Scope == finding.Usual && b.Share >= usualFloor.Share && b.NS >= usualFloor.NS:
+			case b.Scope == finding.Process && b.Share >= max(processShare, gcShareRoom),
+				b.Scope == finding.Usual && b.Share >= usualFloor.Share && b.NS >= usualFloor.NS:
 				t.Errorf("%s: ruled out with %+v", ps[0].det.Name, b)
 			}
 		}
@@ -44,7 +45,8 @@ func earned(t *testing.T, r *run) {
 // TestUnboundedIsNotChecked: a detector that says "not there" and cannot say what it costs the
 // process is one that did not look.
 func TestUnboundedIsNotChecked(t *testing.T) {
-	d := &Detector{Name: "some-cause", Needs: []string{KernelRecords}, Scopes: []finding.Scope{finding.Slow, finding.Process}, Look: func(p *Pass) { p.Clear("nothing of it") }}
+	d := &Detector{Name: "some-cause", Needs: []string{KernelRecords},
+		Scopes: []finding.Scope{finding.Slow, finding.Process}, Look: func(p *Pass) { p.Clear("nothing of it") }}
 	for seed := range uint64(200) {
 		rnd := rand.New(rand.NewPCG(seed, 13))
 		r := randomResult(rnd)

@@ -217,8 +217,10 @@ func tellContention(p *Pass, f *finding.Finding) {
 		case idle > own:
 			behind = "nobody: the CPU was idle, so this is wake-up latency or steal"
 		}
-		f.Summary = fmt.Sprintf("%s wait %s (%s of their time) for a CPU, mostly behind %s", p.who(), p.per(p.NS()), p.share(p.NS()), behind)
-		p.Proof(p.column(), "behind own threads %s, behind others %s, with the CPU idle %s", p.share(own), p.share(others), p.share(idle))
+		f.Summary = fmt.Sprintf("%s wait %s (%s of their time) for a CPU, mostly behind %s",
+			p.who(), p.per(p.NS()), p.share(p.NS()), behind)
+		p.Proof(p.column(), "behind own threads %s, behind others %s, with the CPU idle %s",
+			p.share(own), p.share(others), p.share(idle))
 		p.measure()
 	}
 	if n := neighbours(k, false, 5); n != "" {
@@ -237,10 +239,12 @@ func tellContention(p *Pass, f *finding.Finding) {
 		p.Doubt("most of the time the CPU was idle while the thread was queued there: this is wake-up latency or steal, and no neighbour")
 	}
 	if idle > own+others {
-		f.Remedy = append(f.Remedy, "a virtual machine: look at steal (top, /proc/stat), and ask for a host that is less full",
+		f.Remedy = append(f.Remedy,
+			"a virtual machine: look at steal (top, /proc/stat), and ask for a host that is less full",
 			"bare metal: look for idle states that take long to leave; cpupower idle-set -D 50 forbids them and costs power")
 	} else if own > others {
-		f.Remedy = append(f.Remedy, fmt.Sprintf("own threads wait for each other (%.1f wanted a CPU on average): run fewer threads at once, or use more CPUs", k.RunnableAvg))
+		f.Remedy = append(f.Remedy,
+			fmt.Sprintf("own threads wait for each other (%.1f wanted a CPU on average): run fewer threads at once, or use more CPUs", k.RunnableAvg))
 	} else {
 		who := ""
 		if len(names) > 0 {
@@ -262,14 +266,17 @@ func tellContention(p *Pass, f *finding.Finding) {
 			who = "the neighbour"
 		case n == 1:
 			who = top.Comm
-			f.Remedy = append(f.Remedy, fmt.Sprintf("move %s away: taskset -apc CPUS %d, or cpuset.cpus of its cgroup; it then has fewer CPUs", top.Comm, top.PID))
+			f.Remedy = append(f.Remedy,
+				fmt.Sprintf("move %s away: taskset -apc CPUS %d, or cpuset.cpus of its cgroup; it then has fewer CPUs", top.Comm, top.PID))
 		default:
 			who = top.Comm
-			f.Remedy = append(f.Remedy, fmt.Sprintf("move the %d processes %s away: cpuset.cpus of their cgroup (AllowedCPUs= of the unit), or start them under taskset -c CPUS; they then have fewer CPUs", n, top.Comm))
+			f.Remedy = append(f.Remedy,
+				fmt.Sprintf("move the %d processes %s away: cpuset.cpus of their cgroup (AllowedCPUs= of the unit), or start them under taskset -c CPUS; they then have fewer CPUs", n, top.Comm))
 		}
 		f.Remedy = append(lightness(p), f.Remedy...)
 		if n > 0 || work == "" {
-			f.Remedy = append(f.Remedy, "use weights: systemctl set-property UNIT CPUWeight=1000 for this process, or renice 19 for "+who+"; it costs the other only where both want the same CPU")
+			f.Remedy = append(f.Remedy,
+				"use weights: systemctl set-property UNIT CPUWeight=1000 for this process, or renice 19 for "+who+"; it costs the other only where both want the same CPU")
 		}
 		if othersQ == 0 {
 			f.Remedy = append([]string{"see who it is: top -H; cat /proc/pressure/cpu"}, f.Remedy...)
@@ -286,14 +293,16 @@ func tellContention(p *Pass, f *finding.Finding) {
 // alike, so this proves no more than a handicap.
 func lightness(p *Pass) (remedies []string) {
 	if rec, ok := p.Set.Fact("/process/nice:nice"); ok && rec.Value > 0 {
-		p.Proof("process: stat", "its own nice is %.0f: beside a thread of its cgroup with nice 0, one of its threads gets about 1/%.0f of a CPU", rec.Value, 1+math.Pow(1.25, rec.Value))
+		p.Proof("process: stat",
+			"its own nice is %.0f: beside a thread of its cgroup with nice 0, one of its threads gets about 1/%.0f of a CPU", rec.Value, 1+math.Pow(1.25, rec.Value))
 		pid := "PID"
 		for _, b := range p.Ledger.Kernel.Neighbours {
 			if b.Own && b.PID > 0 {
 				pid = strconv.Itoa(int(b.PID))
 			}
 		}
-		remedies = append(remedies, fmt.Sprintf("give its weight back: renice 0 -p $(ls /proc/%s/task), and remove nice, or Nice= of its unit, from the way it is started", pid))
+		remedies = append(remedies,
+			fmt.Sprintf("give its weight back: renice 0 -p $(ls /proc/%s/task), and remove nice, or Nice= of its unit, from the way it is started", pid))
 	}
 	if rec, ok := p.Set.Fact("/cgroup/cpu/weight:weight"); ok {
 		usual, name := 100.0, "cpu.weight"
@@ -302,7 +311,8 @@ func lightness(p *Pass) (remedies []string) {
 		}
 		if rec.Value > 0 && 2*rec.Value <= usual {
 			p.Proof("cgroup", "%s of its group is %.0f: beside a group with the usual %.0f it gets about 1/%.0f of a CPU", name, rec.Value, usual, 1+usual/rec.Value)
-			remedies = append(remedies, fmt.Sprintf("raise %s of its cgroup from %.0f to %.0f (CPUWeight= of the unit; in Kubernetes resources.requests.cpu)", name, rec.Value, usual))
+			remedies = append(remedies,
+				fmt.Sprintf("raise %s of its cgroup from %.0f to %.0f (CPUWeight= of the unit; in Kubernetes resources.requests.cpu)", name, rec.Value, usual))
 		}
 	}
 	return remedies
@@ -313,7 +323,8 @@ func lightness(p *Pass) (remedies []string) {
 func neighbour(k *account.Kernel, who string) (top account.Neighbour, n int) {
 	for pass := 0; pass < 2 && n == 0; pass++ {
 		for _, b := range k.Neighbours {
-			if b.Own || b.PID == 0 || b.Comm == recorder || strings.HasPrefix(b.Comm, "swapper") || pass == 0 && b.Comm != who || n > 0 && b.Comm != top.Comm {
+			if b.Own || b.PID == 0 || b.Comm == recorder || strings.HasPrefix(b.Comm, "swapper") ||
+				pass == 0 && b.Comm != who || n > 0 && b.Comm != top.Comm {
 				continue
 			}
 			if n++; n == 1 {

@@ -73,8 +73,10 @@ func lookSteal(p *Pass) {
 func tellSteal(p *Pass, f *finding.Finding) {
 	s := p.Ledger.CPUs.Stolen
 	f.Summary = fmt.Sprintf("of the %s in which threads of the process were on CPUs the hypervisor had run something else for %s (%s; between %s and %s)",
-		finding.Duration(s.RanNS), finding.Duration(s.NS), percent(ratio(s.NS, s.RanNS)), finding.Duration(s.Low), finding.Duration(s.High))
-	p.Proof("/proc/stat", "steal on the CPUs where it ran: %s; not idle there: %s", finding.Duration(s.StealNS), finding.Duration(s.BusyNS))
+		finding.Duration(s.RanNS), finding.Duration(s.NS), percent(ratio(s.NS, s.RanNS)),
+		finding.Duration(s.Low), finding.Duration(s.High))
+	p.Proof("/proc/stat", "steal on the CPUs where it ran: %s; not idle there: %s",
+		finding.Duration(s.StealNS), finding.Duration(s.BusyNS))
 	threadsLine(p)
 	f.Remedy = append(f.Remedy,
 		"a host that is less full, or dedicated CPUs; on machines with CPU credits: more of them, or another type",

@@ -72,7 +72,8 @@ func lookThrottled(p *Pass) {
 	if joined(r) {
 		claimThrottled(p)
 		untold := k.Untold[kernel.Sockets]
-		if stood := ratio(k.StoodNS, wall(k)); untold > 0.5 && stood >= stoodShare && r.CPUs != nil && p.below(p.Claimed()) != "" {
+		if stood := ratio(k.StoodNS, wall(k)); untold > 0.5 && stood >= stoodShare &&
+			r.CPUs != nil && p.below(p.Claimed()) != "" {
 			// For the runtime, a request that arrives while the process stands still starts when
 			// that is over.
 			p.unsaid, p.claims = p.claims, nil
@@ -197,13 +198,17 @@ func tellThrottled(p *Pass, f *finding.Finding) {
 		f.Summary = fmt.Sprintf("%s no thread of the process may run, because %s", p.stoodShares(), where)
 		if n, longest, _ := slowStandstills(p, true); n > 0 {
 			f.Summary = fmt.Sprintf("the process stood still for %s or more %s, at most for %s at %s, because %s",
-				finding.Duration(p.Facts.SlowOver), times(int64(n), "time", "times"), finding.Duration(longest.End-longest.Begin), p.at(longest.Begin), where)
+				finding.Duration(p.Facts.SlowOver), times(int64(n), "time", "times"),
+				finding.Duration(longest.End-longest.Begin), p.at(longest.Begin), where)
 		}
 	} else {
-		f.Summary = fmt.Sprintf("%s stand still for %s (%s of their time) because %s", p.who(), p.per(p.NS()), p.share(p.NS()), where)
+		f.Summary = fmt.Sprintf("%s stand still for %s (%s of their time) because %s", p.who(),
+			p.per(p.NS()), p.share(p.NS()), where)
 	}
 	if k.ThrottledNS > 0 {
-		p.Proof("kernel records", "no thread of the process ran and one was throttled for %s of %s, %s", finding.Duration(k.StoodNS), finding.Duration(wall(k)), percent(stoodStill(p)))
+		p.Proof("kernel records",
+			"no thread of the process ran and one was throttled for %s of %s, %s",
+			finding.Duration(k.StoodNS), finding.Duration(wall(k)), percent(stoodStill(p)))
 	}
 	countedLine(p)
 	threadsLine(p)
@@ -218,19 +223,24 @@ func tellThrottled(p *Pass, f *finding.Finding) {
 	if who := othersUseQuota(c); who != "" {
 		f.Summary += "; " + who
 		p.Proof("kernel records", "%s", who)
-		f.Remedy = append(f.Remedy, "give the others in "+c.QuotaAt+" a cgroup and a quota of their own, or move this process out of it")
+		f.Remedy = append(f.Remedy, "give the others in "+c.QuotaAt+
+			" a cgroup and a quota of their own, or move this process out of it")
 	}
 	full := c != nil && c.QuotaNS > 0 && float64(c.UsedNS) > 0.9*float64(c.QuotaNS)
 	if full {
-		f.Remedy = append(f.Remedy, "the quota is used to "+percent(ratio(c.UsedNS, c.QuotaNS))+": raise it, or give the process less to do; fewer threads alone give back only a part")
+		f.Remedy = append(f.Remedy, "the quota is used to "+percent(ratio(c.UsedNS, c.QuotaNS))+
+			": raise it, or give the process less to do; fewer threads alone give back only a part")
 		if ps, _ := procsOf(p); ps > limitCPUs(c) && limitCPUs(c) > 0 {
-			f.Remedy = append(f.Remedy, fmt.Sprintf("meanwhile GOMAXPROCS=%d (now %d): the quota then lasts longer into each period", limitCPUs(c), ps))
+			f.Remedy = append(f.Remedy,
+				fmt.Sprintf("meanwhile GOMAXPROCS=%d (now %d): the quota then lasts longer into each period", limitCPUs(c), ps))
 		}
 	} else if c != nil && c.QuotaNS > 0 && c.UsedNS > 0 {
-		f.Remedy = append(f.Remedy, "only "+percent(ratio(c.UsedNS, c.QuotaNS))+" of the quota is used: bursts of many threads use it up early in a period; fewer threads at once (GOMAXPROCS, pools), or cpu.max.burst")
+		f.Remedy = append(f.Remedy, "only "+percent(ratio(c.UsedNS, c.QuotaNS))+
+			" of the quota is used: bursts of many threads use it up early in a period; fewer threads at once (GOMAXPROCS, pools), or cpu.max.burst")
 	}
 	f.Remedy = append(f.Remedy, raiseQuota(p, at)...)
-	f.Verify = p.verify("'throttled' of " + p.who() + " falls; nr_throttled is no measure, it stays high in cured programs too")
+	f.Verify = p.verify("'throttled' of " + p.who() +
+		" falls; nr_throttled is no measure, it stays high in cured programs too")
 }
 
 // measureThrottled counts what is measured: the kernel's mark on the thread says both who was
@@ -298,9 +308,11 @@ func quotaProof(p *Pass) {
 	}
 	used := ""
 	if c.UsedNS > 0 && c.QuotaNS > 0 {
-		used = fmt.Sprintf(", of which the group used %s (%s)", finding.Duration(c.UsedNS), percent(ratio(c.UsedNS, c.QuotaNS)))
+		used = fmt.Sprintf(", of which the group used %s (%s)", finding.Duration(c.UsedNS),
+			percent(ratio(c.UsedNS, c.QuotaNS)))
 	}
-	p.Proof("cgroup: "+c.QuotaAt, "the effective quota is %s CPUs of %d allowed: %s in %s%s", cpusText(c.Quota), c.Allowed, finding.Duration(c.QuotaNS), finding.Duration(c.WallNS), used)
+	p.Proof("cgroup: "+c.QuotaAt, "the effective quota is %s CPUs of %d allowed: %s in %s%s",
+		cpusText(c.Quota), c.Allowed, finding.Duration(c.QuotaNS), finding.Duration(c.WallNS), used)
 }
 
 func levelProof(p *Pass) {
@@ -310,7 +322,8 @@ func levelProof(p *Pass) {
 		if n++; n > 4 {
 			break
 		}
-		p.Proof("cpu.stat of "+rec.Text, "quota %s CPUs; throttled for %s, summed over its CPUs", cpusText(rec.Value), finding.Duration(int64(grew[rec.Text])))
+		p.Proof("cpu.stat of "+rec.Text, "quota %s CPUs; throttled for %s, summed over its CPUs",
+			cpusText(rec.Value), finding.Duration(int64(grew[rec.Text])))
 	}
 }
 
@@ -326,9 +339,11 @@ func raiseQuota(p *Pass, at string) []string {
 		if !strings.HasPrefix(at, "/sys/fs/cgroup") {
 			dir = "/sys/fs/cgroup/cpu" + path
 		}
-		rs = append(rs, "raise the quota: echo 200000 > "+dir+"/cpu.cfs_quota_us (2 CPUs; -1 removes it); it costs the neighbours what this process then uses")
+		rs = append(rs, "raise the quota: echo 200000 > "+dir+
+			"/cpu.cfs_quota_us (2 CPUs; -1 removes it); it costs the neighbours what this process then uses")
 	} else {
-		rs = append(rs, "raise the quota: echo '200000 100000' > /sys/fs/cgroup"+path+"/cpu.max (2 CPUs; 'max 100000' removes it); it costs the neighbours what this process then uses")
+		rs = append(rs, "raise the quota: echo '200000 100000' > /sys/fs/cgroup"+path+
+			"/cpu.max (2 CPUs; 'max 100000' removes it); it costs the neighbours what this process then uses")
 	}
 	return append(rs, "the same in a unit: systemctl set-property UNIT CPUQuota=200%; in Kubernetes resources.limits.cpu, or requests alone, which become a share and stop nobody")
 }

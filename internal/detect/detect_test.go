@@ -72,7 +72,8 @@ func TestEveryDetectorHasCases(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				word := map[string]string{"found": "found " + d.Name, "clear": "ruled out " + d.Name, "blind": "not checked " + d.Name}[kind]
+				word := map[string]string{"found": "found " + d.Name, "clear": "ruled out " +
+					d.Name, "blind": "not checked " + d.Name}[kind]
 				if !strings.Contains(sections(a)["want"], word) {
 					t.Errorf("%s: its want has no %q", n, word)
 				}
@@ -307,7 +308,8 @@ func honestRound(t *testing.T, b *board, pools map[string]int64) {
 		}
 		for _, c := range p.claims {
 			if granted[c.account] += c.granted; granted[c.account] > b.r.Slow.Accounts[c.account].NS {
-				t.Errorf("%s: roots claim %d ns of account %+v", p.det.Name, granted[c.account], b.r.Slow.Accounts[c.account])
+				t.Errorf("%s: roots claim %d ns of account %+v", p.det.Name, granted[c.account],
+					b.r.Slow.Accounts[c.account])
 			}
 		}
 	}
@@ -315,7 +317,8 @@ func honestRound(t *testing.T, b *board, pools map[string]int64) {
 
 func TestManual(t *testing.T) {
 	for _, c := range Causes() {
-		for _, part := range []string{"What happens\n", "\nEvidence\n", "\nNot to be taken for\n", "\nRemedy\n", "\nVerify\n", "\nSources\n"} {
+		for _, part := range []string{"What happens\n", "\nEvidence\n", "\nNot to be taken for\n",
+			"\nRemedy\n", "\nVerify\n", "\nSources\n"} {
 			if !strings.Contains(c.Doc, part) {
 				t.Errorf("%s: its page has no part %q", c.Name, strings.TrimSpace(part))
 			}

@@ -53,7 +53,8 @@ func lookDisk(p *Pass) {
 	}
 	text := "no thread of the process waited for a disk"
 	if k.Disk.N > 0 {
-		text = fmt.Sprintf("%s for a disk, %s in all, the longest %s", times(k.Disk.N, "wait", "waits"), finding.Duration(k.Disk.NS), finding.Duration(k.Disk.Max))
+		text = fmt.Sprintf("%s for a disk, %s in all, the longest %s",
+			times(k.Disk.N, "wait", "waits"), finding.Duration(k.Disk.NS), finding.Duration(k.Disk.Max))
 	}
 	if joined(r) {
 		p.ClaimWhere(leaf(account.LeafDisk))
@@ -97,7 +98,8 @@ func tellDisk(p *Pass, f *finding.Finding) {
 		f.Summary = fmt.Sprintf("threads of the process wait %s for the disk%s", finding.Duration(k.Disk.NS), at)
 		p.measured = p.pooled()
 	} else {
-		f.Summary = fmt.Sprintf("%s wait %s (%s of their time) for the disk%s", p.who(), p.per(p.NS()), p.share(p.NS()), at)
+		f.Summary = fmt.Sprintf("%s wait %s (%s of their time) for the disk%s", p.who(),
+			p.per(p.NS()), p.share(p.NS()), at)
 		if 2*own < p.NS() && actor != "" {
 			f.Summary += "; it is " + actor + " that waits, and they wait for it"
 		}
@@ -107,7 +109,8 @@ func tellDisk(p *Pass, f *finding.Finding) {
 	if ss, _ := callSites(p); len(ss) > 0 {
 		p.Proof(p.column(), "calls: %s", sites(ss, p.NS(), 4))
 	}
-	for _, s := range []struct{ stream, what string }{{"/cgroup/psi/io/some:ns", "of the cgroup"}, {"/host/psi/io/some:ns", "of the host"}} {
+	for _, s := range []struct{ stream, what string }{{"/cgroup/psi/io/some:ns", "of the cgroup"},
+		{"/host/psi/io/some:ns", "of the host"}} {
 		if d, ns, ok := p.Set.Delta(s.stream); ok && ns > 0 {
 			p.Proof("PSI", "some task %s waited for I/O %s of the time", s.what, percent(d/float64(ns)))
 		}
@@ -118,7 +121,8 @@ func tellDisk(p *Pass, f *finding.Finding) {
 	if dirty, ok := latest(p, "/host/memory/dirty:bytes"); ok && dirty > 256<<20 {
 		p.Proof("/proc/meminfo", "dirty page cache %s", finding.Bytes(int64(dirty)))
 	}
-	f.Remedy = append(f.Remedy, "take the disk out of the request: write behind a bounded queue, one fsync for many requests, read ahead; what is not yet written is lost when the host dies",
+	f.Remedy = append(f.Remedy,
+		"take the disk out of the request: write behind a bounded queue, one fsync for many requests, read ahead; what is not yet written is lost when the host dies",
 		"see who else uses it: iotop -o, pidstat -d 1; give the file a disk of its own, or bound the other (ionice -c3, io.max of its cgroup)")
 	f.Verify = p.verify("'disk' of " + p.who() + " falls")
 }

@@ -110,24 +110,30 @@ Sources
 		}
 		name, share := loopThread(p)
 		f.Summary = fmt.Sprintf("%s compute %s (%s of their time) on the one thread that runs all requests; those that come meanwhile wait for it", p.who(), p.per(p.NS()), p.share(p.NS()))
-		p.Proof("kernel records: threads", "%s was on a CPU %s of the time: as many of the requests that come find it at work", name, percent(share))
+		p.Proof("kernel records: threads",
+			"%s was on a CPU %s of the time: as many of the requests that come find it at work", name, percent(share))
 		if c := p.Ledger.CPUs; c != nil {
-			p.Proof("ledger: CPUs", "the process ran on %[2]s of its %[1]d CPUs, others took %[3]s", c.Allowed, percent(ratio(c.RunningNS, c.TotalNS)), percent(ratio(c.OthersNS, c.TotalNS)))
+			p.Proof("ledger: CPUs", "the process ran on %[2]s of its %[1]d CPUs, others took %[3]s",
+				c.Allowed, percent(ratio(c.RunningNS, c.TotalNS)), percent(ratio(c.OthersNS, c.TotalNS)))
 		}
 		if l := p.Ledger.Loop; busyOften(p.Ledger) {
-			p.Proof("kernel records", "%s that computed for 2 ms or more; after %d of them thread %d went on to another socket at once", times(l.Busy, "request", "requests"), l.BusyBehind, l.TID)
+			p.Proof("kernel records",
+				"%s that computed for 2 ms or more; after %d of them thread %d went on to another socket at once", times(l.Busy, "request", "requests"), l.BusyBehind, l.TID)
 			p.Cap("which requests waited meanwhile, and for how long, is not seen: their data lies in sockets that nobody reads")
 		} else {
 			p.Doubt("that others waited meanwhile is not seen: their data lies in sockets that nobody reads")
 		}
 		if p.Facts.Runtime != "node" {
-			f.Remedy = append(f.Remedy, "move what computes to another process (in Python run_in_executor with a ProcessPoolExecutor), or split it", "run more processes, which bounds how many wait behind one")
+			f.Remedy = append(f.Remedy,
+				"move what computes to another process (in Python run_in_executor with a ProcessPoolExecutor), or split it", "run more processes, which bounds how many wait behind one")
 			f.Verify = p.verify("computing of slow requests is below " + p.per(p.NS()))
 			return
 		}
-		f.Remedy = append(f.Remedy, "move what computes to worker_threads or a process of its own; node --cpu-prof names the function",
+		f.Remedy = append(f.Remedy,
+			"move what computes to worker_threads or a process of its own; node --cpu-prof names the function",
 			"split it (setImmediate between the parts); or run more processes (cluster), which bounds how many wait behind one")
-		f.Verify = p.verify("computing of slow requests is below " + p.per(p.NS()) + "; perf_hooks.monitorEventLoopDelay shows what others waited")
+		f.Verify = p.verify("computing of slow requests is below " + p.per(p.NS()) +
+			"; perf_hooks.monitorEventLoopDelay shows what others waited")
 	},
 })
 
@@ -191,7 +197,8 @@ func lookLoop(p *Pass) {
 		p.SetFloor(Floor{NS: least, Share: leastOwn})
 	}
 	if per < least {
-		p.Clear("%s compute %s each on the loop's thread (reported from %s up)", p.who(), finding.Duration(per), finding.Duration(least))
+		p.Clear("%s compute %s each on the loop's thread (reported from %s up)", p.who(),
+			finding.Duration(per), finding.Duration(least))
 		p.claims, p.floor = nil, nil
 	}
 }
@@ -238,20 +245,26 @@ func tellUnread(p *Pass, f *finding.Finding) {
 	l := p.Ledger.Loop
 	f.Summary = fmt.Sprintf("%s lie unread in their sockets for %s (%s of their time), as the one thread that runs all requests computes something else without a pause", p.who(), p.per(p.NS()), p.share(p.NS()))
 	p.measure()
-	p.Proof("kernel records: threads", "thread %d had %s of 2 ms or more, %s on average", l.TID, times(l.Long, "turn", "turns"), finding.Duration(l.LongNS/l.Long))
+	p.Proof("kernel records: threads", "thread %d had %s of 2 ms or more, %s on average", l.TID,
+		times(l.Long, "turn", "turns"), finding.Duration(l.LongNS/l.Long))
 	if l.Timed > 0 {
-		p.Proof("kernel records: timers", "at least %d of these turns were no request: a timer of the program had started them", l.Timed)
+		p.Proof("kernel records: timers",
+			"at least %d of these turns were no request: a timer of the program had started them", l.Timed)
 	}
 	what := "what computes"
 	if 2*l.Timed > l.Long {
 		what = "what the timer starts"
 	}
 	if p.Facts.Runtime == "node" {
-		f.Remedy = append(f.Remedy, "move "+what+" to worker_threads or a process of its own; node --cpu-prof names the function", "split it (setImmediate between the parts)")
-		f.Verify = p.verify("slow requests lie unread for less than " + p.per(p.NS()) + "; perf_hooks.monitorEventLoopDelay falls with it")
+		f.Remedy = append(f.Remedy, "move "+what+
+			" to worker_threads or a process of its own; node --cpu-prof names the function",
+			"split it (setImmediate between the parts)")
+		f.Verify = p.verify("slow requests lie unread for less than " + p.per(p.NS()) +
+			"; perf_hooks.monitorEventLoopDelay falls with it")
 		return
 	}
-	f.Remedy = append(f.Remedy, "move "+what+" to a thread or a process of its own, or split it", "run more processes, which bounds how many wait behind one")
+	f.Remedy = append(f.Remedy, "move "+what+" to a thread or a process of its own, or split it",
+		"run more processes, which bounds how many wait behind one")
 	f.Verify = p.verify("slow requests lie unread for less than " + p.per(p.NS()))
 }
 
@@ -272,7 +285,8 @@ func claimHeldLoop(p *Pass) bool {
 		return false
 	}
 	p.ClaimWhere(func(a *account.Account) bool {
-		return (a.Class == account.ClassOwn || a.Class == account.ClassOutside) && leaf(account.LeafTimer, account.LeafNetwork, account.LeafPipe, account.LeafAsleep, account.LeafSyscall)(a)
+		return (a.Class == account.ClassOwn || a.Class == account.ClassOutside) &&
+			leaf(account.LeafTimer, account.LeafNetwork, account.LeafPipe, account.LeafAsleep, account.LeafSyscall)(a)
 	})
 	p.SetFloor(heldFloor)
 	if p.board.below(heldFloor, p.Claimed()) == "" {
@@ -296,7 +310,8 @@ func tellHeld(p *Pass, f *finding.Finding) {
 	p.measure()
 	p.Proof("kernel records", "%s of 2 ms or more within requests; after %d of them thread %d went on to another socket at once", times(l.Held, "wait", "waits"), l.Behind, l.TID)
 	p.Cap("which requests waited meanwhile, and for how long, is not seen: their data lies in sockets that nobody reads")
-	f.Remedy = append(f.Remedy, "do not block the loop's thread"+at+": await it, or give it to a thread (asyncio.to_thread, run_in_executor, worker_threads)",
+	f.Remedy = append(f.Remedy, "do not block the loop's thread"+at+
+		": await it, or give it to a thread (asyncio.to_thread, run_in_executor, worker_threads)",
 		"run more processes, which bounds how many wait behind one")
 	f.Verify = p.verify("waits within slow requests are below " + p.per(p.NS()))
 }

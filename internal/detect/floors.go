@@ -85,7 +85,8 @@ func (p *Pass) under(f Floor, ns int64) string {
 	if n := p.events(); n < leastEvents {
 		return fmt.Sprintf("%s; less counts for a service as fast as this one if it stands on %d separate events, and these are %d", why, leastEvents, n)
 	}
-	if slow, usual := perRequest(p.Column(), p.Claimed()), perRequest(&p.Ledger.Median, p.usually()); slow < leastExcess*usual {
+	if slow, usual := perRequest(p.Column(), p.Claimed()),
+		perRequest(&p.Ledger.Median, p.usually()); slow < leastExcess*usual {
 		return fmt.Sprintf("%s; less counts for a service as fast as this one if usual requests lose less than half of that, and they lose %s", why, finding.Duration(usual))
 	}
 	return ""

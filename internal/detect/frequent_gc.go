@@ -101,7 +101,8 @@ func lookFrequentGC(p *Pass) {
 		least, marking := gcLeast(r), ratio(r.GC.MarkNS, r.Capacity.WallNS)
 		boundGC(p, share)
 		p.Clear("%.1f cycles a second, marking %s of the time, GC took %s of the CPU used%s (looked into from %.0f a second or %s of the time, and %s of the CPU up)",
-			r.GC.PerSecond, percent(marking), percent(share), roomText(&r.GC), gcRate, percent(gcMarking), percent(least))
+			r.GC.PerSecond, percent(marking), percent(share), roomText(&r.GC), gcRate,
+			percent(gcMarking), percent(least))
 		return
 	}
 	// A heap that can hardly grow, and cycles that the program asks for, are there whatever the
@@ -214,7 +215,8 @@ const mostRoom = 0.65
 // gcLeaf reports whether all of an account is GC's.
 func gcLeaf(a *account.Account) bool {
 	switch a.Leaf {
-	case account.LeafAssist, account.LeafAssistCredit, account.LeafMarkTermQueue, account.LeafGCStartQueue, account.LeafStackScan, account.LeafSweep:
+	case account.LeafAssist, account.LeafAssistCredit, account.LeafMarkTermQueue,
+		account.LeafGCStartQueue, account.LeafStackScan, account.LeafSweep:
 		return true
 	case account.LeafSTW, account.LeafSTWWork:
 		return account.StopsForGC(a.Detail)
@@ -239,7 +241,8 @@ func gcReason(p *Pass) string {
 	limit, okL := latest(p, "/go/gc/gomemlimit:bytes")
 	live, okV := latest(p, "/go/gc/heap/live:bytes")
 	if okL && okV && limit > 0 && live > 0 && live > 0.8*limit {
-		p.Proof("runtime metrics", "live heap %s of GOMEMLIMIT %s", finding.Bytes(int64(live)), finding.Bytes(int64(limit)))
+		p.Proof("runtime metrics", "live heap %s of GOMEMLIMIT %s", finding.Bytes(int64(live)),
+			finding.Bytes(int64(limit)))
 		return fmt.Sprintf(" (the live heap, %s, is close to GOMEMLIMIT)", finding.Bytes(int64(live)))
 	}
 	if resident, limit, at := atMemoryLimit(p); at {
@@ -252,11 +255,14 @@ func gcReason(p *Pass) string {
 			return " because the program asks for it (runtime.GC or debug.FreeOSMemory)" + forcedAt(g)
 		}
 		if cramped(g) && g.GoalMax == 0 {
-			p.Proof("execution trace: heap", "%s found live on average, cycles started at %s; the goal is 0: GOGC is off, and the memory limit starts them", finding.Bytes(g.Marked), finding.Bytes(g.Goal))
-			return fmt.Sprintf(" because the live heap, %s, is close to GOMEMLIMIT (GOGC is off)", finding.Bytes(g.Marked))
+			p.Proof("execution trace: heap",
+				"%s found live on average, cycles started at %s; the goal is 0: GOGC is off, and the memory limit starts them", finding.Bytes(g.Marked), finding.Bytes(g.Goal))
+			return fmt.Sprintf(" because the live heap, %s, is close to GOMEMLIMIT (GOGC is off)",
+				finding.Bytes(g.Marked))
 		}
 		if cramped(g) {
-			return fmt.Sprintf(" because the heap may grow only from %s to %s", finding.Bytes(g.Marked), finding.Bytes(g.Goal))
+			return fmt.Sprintf(" because the heap may grow only from %s to %s",
+				finding.Bytes(g.Marked), finding.Bytes(g.Goal))
 		}
 		if g.GoalMax > 0 && g.GoalMax <= 16<<20 {
 			return fmt.Sprintf(" (the heap's goal is %s at most)", finding.Bytes(g.GoalMax))
@@ -289,7 +295,8 @@ func forcedAt(g *account.GC) string {
 }
 
 func takeOutGC(g *account.GC) string {
-	return "remove the calls of runtime.GC and debug.FreeOSMemory" + forcedAt(g) + ": the runtime collects and returns memory by itself; GOMEMLIMIT bounds it"
+	return "remove the calls of runtime.GC and debug.FreeOSMemory" + forcedAt(g) +
+		": the runtime collects and returns memory by itself; GOMEMLIMIT bounds it"
 }
 
 func gcRemedies(p *Pass) []string {
@@ -299,10 +306,13 @@ func gcRemedies(p *Pass) []string {
 	}
 	rs := []string{"see what is set: GOGC, GOMEMLIMIT, debug.SetGCPercent; raise GOGC (GOGC=200 or more) with GOMEMLIMIT as the guard"}
 	if _, limit, at := atMemoryLimit(p); at {
-		rs = []string{"raise GOMEMLIMIT (" + finding.Bytes(limit) + ") well above the live heap, or hold less memory: the limit starts the cycles, whatever GOGC is"}
+		rs = []string{"raise GOMEMLIMIT (" + finding.Bytes(limit) +
+			") well above the live heap, or hold less memory: the limit starts the cycles, whatever GOGC is"}
 	}
 	if p.Ledger != nil && p.Ledger.GC.GoalMax == 0 && cramped(&p.Ledger.GC) {
-		rs = []string{"raise GOMEMLIMIT well above the live heap (" + finding.Bytes(p.Ledger.GC.Marked) + "), or hold less memory: with GOGC=off the limit alone starts cycles, one after another once live data reach it"}
+		rs = []string{"raise GOMEMLIMIT well above the live heap (" +
+			finding.Bytes(p.Ledger.GC.Marked) +
+			"), or hold less memory: with GOGC=off the limit alone starts cycles, one after another once live data reach it"}
 	}
 	if p.Ledger != nil && p.Ledger.GC.GoalMax > 0 && p.Ledger.GC.GoalMax <= 64<<20 {
 		rs = append(rs, "the heap is small: GOGC=off GOMEMLIMIT=256MiB (well above the live heap) makes cycles rare at little memory")

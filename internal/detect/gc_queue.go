@@ -45,7 +45,8 @@ Sources
   golang/go#72932 (goroutines blocked in mallocgc starting a GC); runtime/mgc.go (gcMarkDone,
   gcStart), mgcmark.go.`,
 	Look: func(p *Pass) {
-		p.ClaimWhere(leaf(account.LeafMarkTermQueue, account.LeafGCStartQueue, account.LeafAssistCredit, account.LeafStackScan))
+		p.ClaimWhere(leaf(account.LeafMarkTermQueue, account.LeafGCStartQueue,
+			account.LeafAssistCredit, account.LeafStackScan))
 		if joined(p.Ledger) { // a ragged barrier is a path as well: what held it up is the account
 			for i := range p.Ledger.Slow.Accounts {
 				if a := &p.Ledger.Slow.Accounts[i]; keptOff(a.Leaf) {
@@ -84,7 +85,8 @@ Sources
 			f.Remedy = append(f.Remedy, gcRemedies(p)...)
 		default:
 			f.Remedy = append(f.Remedy, gcRemedies(p)...)
-			f.Remedy = append(f.Remedy, "see whether the process gets its CPUs: every P must pass a safe point before marking ends; cat /proc/pressure/cpu, the cgroup's cpu.stat")
+			f.Remedy = append(f.Remedy,
+				"see whether the process gets its CPUs: every P must pass a safe point before marking ends; cat /proc/pressure/cpu, the cgroup's cpu.stat")
 		}
 		f.Verify = p.verify("'" + string(top.Leaf) + "' of slow requests is below " + p.per(p.NS()) + " per request")
 	},
@@ -111,7 +113,8 @@ func tellGC(p *Pass) {
 		return
 	}
 	p.Proof("execution trace: GC", "%s, %.1f a second, marking %s of the time; GC took %s of the CPU used",
-		times(g.Cycles, "cycle", "cycles"), g.PerSecond, percent(ratio(g.MarkNS, c.WallNS)), percent(ratio(gcWork(c), used(c))))
+		times(g.Cycles, "cycle", "cycles"), g.PerSecond, percent(ratio(g.MarkNS, c.WallNS)),
+		percent(ratio(gcWork(c), used(c))))
 	tellHeap(p)
 }
 
@@ -122,7 +125,8 @@ func tellHeap(p *Pass) {
 	}
 	live := ""
 	if g.Marked > 0 {
-		live = fmt.Sprintf("%s found live on average, the next goal %s (GOGC=100 doubles it); ", finding.Bytes(g.Marked), finding.Bytes(g.Goal))
+		live = fmt.Sprintf("%s found live on average, the next goal %s (GOGC=100 doubles it); ",
+			finding.Bytes(g.Marked), finding.Bytes(g.Goal))
 	}
 	p.Proof("execution trace: heap", "%sgoals from %s to %s", live, finding.Bytes(g.GoalMin), finding.Bytes(g.GoalMax))
 }

@@ -117,7 +117,8 @@ func withinQuota(p *Pass, cpus int) int {
 func lookTooFew(p *Pass, ps, cpus int) {
 	if idle, ok := idleCPUs(p.Ledger); ok {
 		if idle < 0.25 {
-			p.Clear("GOMAXPROCS is %d with %d CPUs, but the CPUs were idle only %s of the time", ps, cpus, percent(idle))
+			p.Clear("GOMAXPROCS is %d with %d CPUs, but the CPUs were idle only %s of the time", ps,
+				cpus, percent(idle))
 			return
 		}
 		for i := range p.Ledger.Slow.Accounts {
@@ -175,7 +176,8 @@ func tellGomaxprocs(p *Pass, f *finding.Finding) {
 	p.Proof("execution trace", "GOMAXPROCS is %d", ps)
 	p.Proof("host", "%s", times(int64(cpus), "CPU", "CPUs"))
 	if idle, ok := idleCPUs(p.Ledger); ok && ps < cpus {
-		p.Proof("kernel records", "of %d CPUs x %s, %s were idle", p.Ledger.CPUs.Allowed, finding.Duration(p.Ledger.CPUs.WallNS), percent(idle))
+		p.Proof("kernel records", "of %d CPUs x %s, %s were idle", p.Ledger.CPUs.Allowed,
+			finding.Duration(p.Ledger.CPUs.WallNS), percent(idle))
 	}
 	switch {
 	case ps < cpus:
@@ -183,8 +185,11 @@ func tellGomaxprocs(p *Pass, f *finding.Finding) {
 		if ps > 1 {
 			which = fmt.Sprintf("one of %d Ps", ps)
 		}
-		f.Summary = fmt.Sprintf("%s wait %s (%s of their time) for %s, on a machine with %d CPUs", p.who(), p.per(p.NS()), p.share(p.NS()), which, cpus)
-		p.Proof("ledger: capacity", "Ps were busy %s of the time; %.1f goroutines waited for one on average, %d at most", percent(1-ratio(c.IdleNS+c.IdleWorkNS, c.TotalNS)), c.RunnableAvg, c.RunnableMax)
+		f.Summary = fmt.Sprintf("%s wait %s (%s of their time) for %s, on a machine with %d CPUs",
+			p.who(), p.per(p.NS()), p.share(p.NS()), which, cpus)
+		p.Proof("ledger: capacity",
+			"Ps were busy %s of the time; %.1f goroutines waited for one on average, %d at most",
+			percent(1-ratio(c.IdleNS+c.IdleWorkNS, c.TotalNS)), c.RunnableAvg, c.RunnableMax)
 		set := fmt.Sprintf("GOMAXPROCS=%d, or unset it", withinQuota(p, cpus))
 		if _, ok := idleCPUs(p.Ledger); !ok {
 			set = "if top shows idle CPUs and there is no quota: " + set
@@ -199,11 +204,14 @@ func tellGomaxprocs(p *Pass, f *finding.Finding) {
 		if !p.Ledger.Kernel.AllTasks {
 			p.Cap("switches of other processes were not recorded")
 		}
-		f.Remedy = append(f.Remedy, fmt.Sprintf("GOMAXPROCS=%d or less; it costs nothing where all CPUs were in use anyway", cpus))
+		f.Remedy = append(f.Remedy,
+			fmt.Sprintf("GOMAXPROCS=%d or less; it costs nothing where all CPUs were in use anyway", cpus))
 	default:
 		f.Summary = fmt.Sprintf("%s lose %s (%s of their time) while the whole process stands still, and GOMAXPROCS (%d) is above the CPUs (%d)", p.who(), p.per(p.NS()), p.share(p.NS()), ps, cpus)
-		f.Remedy = append(f.Remedy, fmt.Sprintf("GOMAXPROCS=%d or less: the smallest quota among the cgroup's ancestors (cat cpu.max, or cpu.cfs_quota_us / cpu.cfs_period_us)", cpus),
+		f.Remedy = append(f.Remedy,
+			fmt.Sprintf("GOMAXPROCS=%d or less: the smallest quota among the cgroup's ancestors (cat cpu.max, or cpu.cfs_quota_us / cpu.cfs_period_us)", cpus),
 			"see throttling: nr_throttled and throttled time in the cgroup's cpu.stat")
 	}
-	f.Verify = p.verify("p99 is below " + finding.Duration(p.Ledger.Requests.P99) + "; judge by requests, not by pauses")
+	f.Verify = p.verify("p99 is below " + finding.Duration(p.Ledger.Requests.P99) +
+		"; judge by requests, not by pauses")
 }

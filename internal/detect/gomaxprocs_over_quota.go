@@ -98,7 +98,8 @@ func lookOverQuota(p *Pass) {
 				stood = share
 			}
 			p.Bound(0, stood, finding.OfWall)
-			p.Clear("GOMAXPROCS is %d with a quota of %s CPUs: a risk, but only %s", ps, cpusText(r.CPUs.Quota), p.stoodText())
+			p.Clear("GOMAXPROCS is %d with a quota of %s CPUs: a risk, but only %s", ps,
+				cpusText(r.CPUs.Quota), p.stoodText())
 			return
 		}
 		p.claimTerm(termThrottled, r.CPUs.ThrottledNS, stood)
@@ -195,9 +196,11 @@ func othersUseQuota(c *account.CPUs) string {
 		if len(c.GroupOthers) > 0 && c.GroupOthers[0].Who != "" {
 			name = ", mostly " + c.GroupOthers[0].Who
 		}
-		return fmt.Sprintf("of the CPU time that %s used %s went to other processes in it%s", c.QuotaAt, percent(ratio(c.GroupOthersNS, c.GroupOthersNS+c.GroupOwnNS)), name)
+		return fmt.Sprintf("of the CPU time that %s used %s went to other processes in it%s",
+			c.QuotaAt, percent(ratio(c.GroupOthersNS, c.GroupOthersNS+c.GroupOwnNS)), name)
 	case c.UsedNS > 2*c.RunningNS && c.RunningNS > 0:
-		return fmt.Sprintf("of the CPU time that %s used %s went to other processes in it", c.QuotaAt, percent(ratio(c.UsedNS-c.RunningNS, c.UsedNS)))
+		return fmt.Sprintf("of the CPU time that %s used %s went to other processes in it",
+			c.QuotaAt, percent(ratio(c.UsedNS-c.RunningNS, c.UsedNS)))
 	}
 	return ""
 }
@@ -243,12 +246,14 @@ func tellOverQuota(p *Pass, f *finding.Finding) {
 	if len(p.pools) > 0 {
 		own, _, _ := queueShare(k)
 		o := wantedCPU(k)
-		p.Proof("kernel records: threads", "of the time in which its threads wanted a CPU they were throttled %s, and queued behind each other %s", percent(ratio(o.throttled, o.wanted)), percent(ratio(own, o.wanted)))
+		p.Proof("kernel records: threads",
+			"of the time in which its threads wanted a CPU they were throttled %s, and queued behind each other %s", percent(ratio(o.throttled, o.wanted)), percent(ratio(own, o.wanted)))
 	}
 	p.Proof("runtime", "GOMAXPROCS is %d, %s; the quota has room for %d", ps, from, limit)
 	quotaProof(p)
 	if k.ThrottledNS > 0 {
-		p.Proof("kernel records", "no thread of the process ran and one was throttled for %s of the time; meanwhile %.1f threads were throttled on average; at most %d were on a CPU or queued at once",
+		p.Proof("kernel records",
+			"no thread of the process ran and one was throttled for %s of the time; meanwhile %.1f threads were throttled on average; at most %d were on a CPU or queued at once",
 			percent(ratio(k.StoodNS, wall(k))), ratio(k.ThrottledNS, max(1, k.StoodNS)), k.RunnableMax)
 	}
 	countedLine(p)
@@ -260,14 +265,16 @@ func tellOverQuota(p *Pass, f *finding.Finding) {
 		if rec, ok := p.Set.Fact("/env/GOMAXPROCS:procs"); ok && int(rec.Value) == ps {
 			by = "or take GOMAXPROCS=%d out of it"
 		}
-		set += fmt.Sprintf(" ("+by+"); by itself Go 1.%d follows the cgroup's own limit and no ancestor's, and never goes below 2", ps, minor)
+		set += fmt.Sprintf(" ("+by+
+			"); by itself Go 1.%d follows the cgroup's own limit and no ancestor's, and never goes below 2", ps, minor)
 	} else {
 		set += ", or import _ \"go.uber.org/automaxprocs\"; or build with Go 1.25 or later, which takes it from the cgroup's own limit and from no ancestor's, and never goes below 2"
 	}
 	f.Remedy = append(f.Remedy, set,
 		"or raise the quota to what the Ps use; see cpu-throttled")
 	if c := r.CPUs; c.QuotaNS > 0 && float64(c.UsedNS) > 0.9*float64(c.QuotaNS) {
-		f.Remedy = append(f.Remedy, "the quota is used to "+percent(ratio(c.UsedNS, c.QuotaNS))+": fewer Ps give back a part; the rest needs a larger quota or less work")
+		f.Remedy = append(f.Remedy, "the quota is used to "+percent(ratio(c.UsedNS, c.QuotaNS))+
+			": fewer Ps give back a part; the rest needs a larger quota or less work")
 	}
 	f.Verify = p.verify("'throttled' of " + p.who() + " falls, and p99 with it; judge by requests, not by pauses")
 }

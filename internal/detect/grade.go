@@ -69,7 +69,8 @@ func (p *Pass) fairControl() {
 	if k == nil || k.Fair.Pairs == 0 {
 		return
 	}
-	p.Proof("kernel records: fair control", "of %d pairs of events of one thread, as far apart as these stop-the-worlds are long, %s look as if something had held the thread up, %s to the end; so the coincidence alone proves nothing here, only a recorded wake-up does",
+	p.Proof("kernel records: fair control",
+		"of %d pairs of events of one thread, as far apart as these stop-the-worlds are long, %s look as if something had held the thread up, %s to the end; so the coincidence alone proves nothing here, only a recorded wake-up does",
 		k.Fair.Pairs, percent(ratio(k.Fair.Covered, k.Fair.Pairs)), percent(ratio(k.Fair.Edge, k.Fair.Pairs)))
 }
 

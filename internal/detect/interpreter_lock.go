@@ -146,14 +146,17 @@ func tellInterpreter(p *Pass, f *finding.Finding) {
 	for _, l := range locks {
 		p.Proof("kernel records: futex", "%s", futexLine(l))
 		if l.Asked > 0 {
-			p.Proof("kernel records: futex", "%d of these waits ran out of time, after %s on average: then the waiter asked the holder to let go", l.Asked, finding.Duration(l.AskedNS/l.Asked))
+			p.Proof("kernel records: futex",
+				"%d of these waits ran out of time, after %s on average: then the waiter asked the holder to let go", l.Asked, finding.Duration(l.AskedNS/l.Asked))
 		}
 	}
 	for _, t := range busiest(p, 3) {
-		p.Proof("kernel records: threads", "%s (thread %d) was on a CPU %s of the time", t.Comm, t.TID, percent(ratio(t.OnNS, wall(p.Ledger.Kernel))))
+		p.Proof("kernel records: threads", "%s (thread %d) was on a CPU %s of the time", t.Comm,
+			t.TID, percent(ratio(t.OnNS, wall(p.Ledger.Kernel))))
 	}
 	if c := p.Ledger.CPUs; c != nil {
-		p.Proof("ledger: CPUs", "the process ran on %[2]s of its %[1]d CPUs, others took %[3]s; more processes serve faster as far as CPUs are free", c.Allowed, percent(ratio(c.RunningNS, c.TotalNS)), percent(ratio(c.OthersNS, c.TotalNS)))
+		p.Proof("ledger: CPUs",
+			"the process ran on %[2]s of its %[1]d CPUs, others took %[3]s; more processes serve faster as far as CPUs are free", c.Allowed, percent(ratio(c.RunningNS, c.TotalNS)), percent(ratio(c.OthersNS, c.TotalNS)))
 	}
 	p.Cap("who holds the interpreter's lock is known by its releases only")
 	f.Remedy = append(f.Remedy, interpreterRemedies(which, holder)...)

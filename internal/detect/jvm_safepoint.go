@@ -63,7 +63,8 @@ Sources
 // hasJVM reports whether the target is a Java virtual machine, or has threads that wait as one's.
 func hasJVM(r *account.Result, facts Facts) bool {
 	waits := func(a account.Account) bool { return a.Tags.SafepointNS > 0 }
-	return facts.Runtime == "jvm" || r != nil && (slices.ContainsFunc(r.Slow.Accounts, waits) || slices.ContainsFunc(r.Median.Accounts, waits))
+	return facts.Runtime == "jvm" || r != nil && (slices.ContainsFunc(r.Slow.Accounts, waits) ||
+		slices.ContainsFunc(r.Median.Accounts, waits))
 }
 
 func lookSafepoint(p *Pass) {
@@ -105,12 +106,15 @@ func tellSafepoint(p *Pass, f *finding.Finding) {
 	p.Proof("kernel records", "%s of it before all threads had reached the safepoint, %s in the operation", percent(ratio(reaching, all)), percent(ratio(all-reaching, all)))
 	p.Proof(p.column(), "meanwhile: %s", holderText(did))
 	for _, t := range busiest(p, 3) {
-		p.Proof("kernel records: threads", "%s (thread %d) was on a CPU %s of the time", t.Comm, t.TID, percent(ratio(t.OnNS, wall(p.Ledger.Kernel))))
+		p.Proof("kernel records: threads", "%s (thread %d) was on a CPU %s of the time", t.Comm,
+			t.TID, percent(ratio(t.OnNS, wall(p.Ledger.Kernel))))
 	}
 	p.Cap("which operation the safepoint was for is not seen")
 	if late {
-		f.Remedy = append(f.Remedy, "find the thread that does not reach them: -Xlog:safepoint, and -XX:+SafepointTimeout -XX:SafepointTimeoutDelay=100, which names it; shorten its counted loop or large copy, or set -XX:+UseCountedLoopSafepoints")
+		f.Remedy = append(f.Remedy,
+			"find the thread that does not reach them: -Xlog:safepoint, and -XX:+SafepointTimeout -XX:SafepointTimeoutDelay=100, which names it; shorten its counted loop or large copy, or set -XX:+UseCountedLoopSafepoints")
 	}
-	f.Remedy = append(f.Remedy, "see what the safepoints are for: -Xlog:safepoint,gc; for collections: allocate less, give a heap more room that is still nearly full after one, or take a collector that runs beside the program (-XX:+UseZGC, -XX:+UseG1GC -XX:MaxGCPauseMillis=50)")
+	f.Remedy = append(f.Remedy,
+		"see what the safepoints are for: -Xlog:safepoint,gc; for collections: allocate less, give a heap more room that is still nearly full after one, or take a collector that runs beside the program (-XX:+UseZGC, -XX:+UseG1GC -XX:MaxGCPauseMillis=50)")
 	f.Verify = p.verify("waiting for safepoints is below " + p.per(p.NS()) + " per request")
 }

@@ -61,7 +61,8 @@ const diskShare = 0.10
 // one that is long, and that others wait behind, is of who had the lock that once.
 func lookKernelLock(p *Pass) {
 	r := p.Ledger
-	if joined(r) && p.Scope() != finding.Process && ratio(r.Kernel.Disk.NS, wall(r.Kernel)) < diskShare && sleepsForKernel(p.Column()) >= leastEvents {
+	if joined(r) && p.Scope() != finding.Process &&
+		ratio(r.Kernel.Disk.NS, wall(r.Kernel)) < diskShare && sleepsForKernel(p.Column()) >= leastEvents {
 		p.ClaimWhere(leaf(account.LeafKernelLock))
 		p.ClaimLacking(lacks(account.LeafKernelLock))
 	}
@@ -84,7 +85,8 @@ func tellKernelLock(p *Pass, f *finding.Finding) {
 	f.Summary = fmt.Sprintf("%s spinning for a lock of the kernel", p.costs())
 	if asleep := p.grantedOf(leaf(account.LeafKernelLock)); asleep > 0 {
 		f.Summary = fmt.Sprintf("%s waiting for a lock of the kernel", p.costs())
-		p.Proof("kernel records", "%s of it asleep: their kernel stacks are in a mutex or semaphore of the kernel; no record says who held it", p.share(asleep))
+		p.Proof("kernel records",
+			"%s of it asleep: their kernel stacks are in a mutex or semaphore of the kernel; no record says who held it", p.share(asleep))
 		p.Cap("who held the lock is not known")
 	}
 	if asks != "" {
@@ -104,7 +106,8 @@ func tellKernelLock(p *Pass, f *finding.Finding) {
 		asks = "this"
 	}
 	f.Remedy = append(f.Remedy,
-		"share less of what "+asks+" works on"+at+": a file, a lock or a socket of its own for each thread, or one thread that does it for the others",
+		"share less of what "+asks+" works on"+at+
+			": a file, a lock or a socket of its own for each thread, or one thread that does it for the others",
 		"fewer and larger calls; fewer threads at it at once")
 	f.Verify = p.verify("kernel-lock is gone, and the CPU time of a request falls by its share")
 }

@@ -79,7 +79,8 @@ Sources
 			switch {
 			case p.Ledger.Native:
 				p.Clear("%s waited for no lock, by the kernel's records", p.who())
-			case slices.ContainsFunc(p.Ledger.Slow.Accounts, func(a account.Account) bool { return a.Class == account.ClassLock }):
+			case slices.ContainsFunc(p.Ledger.Slow.Accounts,
+				func(a account.Account) bool { return a.Class == account.ClassLock }):
 				p.Clear("%s waited for no lock of the program except a logger's, by the execution trace: see logger-lock", p.who())
 			default:
 				p.Clear("%s waited for no lock of the program, by the execution trace", p.who())

@@ -60,7 +60,8 @@ Sources
 		}
 		f.Summary = lockSummary(p, "the logger's lock at", site, mostly, share)
 		if p.root != nil && p.root.det.Name == "syscall-stall" {
-			f.Remedy = append(f.Remedy, "mend the slow write first: who reads the log is too slow; the lock only spreads it")
+			f.Remedy = append(f.Remedy,
+				"mend the slow write first: who reads the log is too slow; the lock only spreads it")
 		}
 		f.Remedy = append(f.Remedy, "log less in the hot path: raise the level, sample, one line per request",
 			"put a bounded buffer and one writer between logger and file: zapcore.BufferedWriteSyncer makes fewer writes, zerolog/diode drops and counts when full")

@@ -14,7 +14,8 @@ type Cause struct {
 func Causes() []Cause {
 	var cs []Cause
 	for _, d := range table {
-		cs = append(cs, Cause{Name: d.Name, Title: d.Title, Doc: d.Doc, Needs: append([]string(nil), d.Needs...), Floor: d.Floor})
+		cs = append(cs, Cause{Name: d.Name, Title: d.Title, Doc: d.Doc,
+			Needs: append([]string(nil), d.Needs...), Floor: d.Floor})
 	}
 	sort.Slice(cs, func(i, j int) bool { return cs[i].Name < cs[j].Name })
 	return cs

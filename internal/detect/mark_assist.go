@@ -49,7 +49,8 @@ Sources
 		at := ""
 		if ss := p.Ledger.GC.AssistSites; len(ss) > 0 {
 			at = ", most of it allocating at " + ss[0].Func
-			p.Proof("execution trace: mark assist", "all goroutines: %s, at %s", finding.Duration(p.Ledger.GC.AssistNS), sites(ss, p.Ledger.GC.AssistNS, 4))
+			p.Proof("execution trace: mark assist", "all goroutines: %s, at %s",
+				finding.Duration(p.Ledger.GC.AssistNS), sites(ss, p.Ledger.GC.AssistNS, 4))
 		}
 		f.Summary = fmt.Sprintf("%s spend %s (%s of their time) marking the heap for GC before their allocations return%s", p.who(), p.per(p.NS()), p.share(p.NS()), at)
 		tellGC(p)

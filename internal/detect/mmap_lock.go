@@ -57,7 +57,8 @@ func lookMmapLock(p *Pass) {
 	}
 	text := "no thread of the process waited for mmap_lock"
 	if k.MmapLock.N > 0 {
-		text = fmt.Sprintf("%s for mmap_lock, %s in all, the longest %s", times(k.MmapLock.N, "wait", "waits"), finding.Duration(k.MmapLock.NS), finding.Duration(k.MmapLock.Max))
+		text = fmt.Sprintf("%s for mmap_lock, %s in all, the longest %s",
+			times(k.MmapLock.N, "wait", "waits"), finding.Duration(k.MmapLock.NS), finding.Duration(k.MmapLock.Max))
 	}
 	if joined(r) {
 		p.ClaimWhere(leaf(account.LeafMmapLock))
@@ -105,12 +106,14 @@ func tellMmapLock(p *Pass, f *finding.Finding) {
 		p.Cap("who released the lock is known, but not who had it all the while")
 	}
 	p.Cap("no event says who held the lock meanwhile")
-	p.Proof("kernel records", "%s for mmap_lock (%s), %s in all, the longest %s", times(m.N, "wait", "waits"), perSecond(m.N, k), finding.Duration(m.NS), finding.Duration(m.Max))
+	p.Proof("kernel records", "%s for mmap_lock (%s), %s in all, the longest %s",
+		times(m.N, "wait", "waits"), perSecond(m.N, k), finding.Duration(m.NS), finding.Duration(m.Max))
 	if len(m.Sites) > 0 {
 		p.Proof("kernel records", "who waits: %s", sites(m.Sites, m.NS, 4))
 	}
 	if told {
-		p.Proof("kernel records", "%s of these waits ended when a call that changes or copies the address space released the lock: %s", percent(ratio(let, m.NS)), whoList(letGo(k), 5))
+		p.Proof("kernel records",
+			"%s of these waits ended when a call that changes or copies the address space released the lock: %s", percent(ratio(let, m.NS)), whoList(letGo(k), 5))
 	}
 	if len(m.By) > 0 {
 		p.Proof("kernel records", "who changed the address space meanwhile: %s", whoList(m.By, 5))
@@ -139,11 +142,13 @@ func mmapRemedies(k *account.Kernel, told bool) (l []string) {
 	}
 	named := func(parts ...string) bool {
 		return slices.ContainsFunc(names, func(name string) bool {
-			return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(strings.ToLower(name), part) })
+			return slices.ContainsFunc(parts,
+				func(part string) bool { return strings.Contains(strings.ToLower(name), part) })
 		})
 	}
 	call := func(calls ...string) bool {
-		return told && slices.ContainsFunc(k.MmapLetGo[:min(5, len(k.MmapLetGo))], func(w account.LetGo) bool { return slices.Contains(calls, w.Call) })
+		return told && slices.ContainsFunc(k.MmapLetGo[:min(5, len(k.MmapLetGo))],
+			func(w account.LetGo) bool { return slices.Contains(calls, w.Call) })
 	}
 	forks := call("fork", "vfork")
 	if forks {

@@ -55,7 +55,8 @@ func (p *Pass) blindTrace() string {
 		if r.Native {
 			return "no request among its threads (" + why + "): record for longer and under load"
 		}
-		return "no request to explain in the execution trace (" + why + "): " + p.traceAgain() + ", or name the entry with --entry"
+		return "no request to explain in the execution trace (" + why + "): " + p.traceAgain() +
+			", or name the entry with --entry"
 	}
 	return ""
 }
@@ -107,7 +108,8 @@ func (p *Pass) blindKernel() string {
 	case k.ThreadsSeen == 0:
 		// The recorder got no CPU itself, or the target ended at once: nothing was looked at.
 		return "the kernel's records: they have no thread of the process: all slept, or it ended at once. Record again, for longer; where child processes do its work (pgrep -P PID), record one of them"
-	case k.Lost > 10*max(k.Switches, 1000) || 2*k.UnknownNS > k.OnNS+k.QueuedNS+k.ThrottledNS+k.UnknownNS && k.UnknownNS > wall(k)/100:
+	case k.Lost > 10*max(k.Switches, 1000) || 2*k.UnknownNS > k.OnNS+k.QueuedNS+k.ThrottledNS+
+		k.UnknownNS && k.UnknownNS > wall(k)/100:
 		// What is left is a sample of nothing in particular.
 		return fmt.Sprintf("the kernel's records: %d of them were lost, and %s of its threads' time is not known; record again, with --no-stacks or at a lower load",
 			k.Lost, finding.Duration(k.UnknownNS))

@@ -42,7 +42,8 @@ Sources
   running; runtime/proc.go (sysmon, findRunnable).`,
 	Look: func(p *Pass) {
 		p.needs(kernel.Sockets, "since when sockets had data")
-		lookLate(p, "sockets that became ready", func(t *account.Tags) int64 { return t.SocketNS }, &p.Ledger.Kernel.Late.Sockets, kernel.SightSockets)
+		lookLate(p, "sockets that became ready", func(t *account.Tags) int64 { return t.SocketNS },
+			&p.Ledger.Kernel.Late.Sockets, kernel.SightSockets)
 	},
 	Tell: func(p *Pass, f *finding.Finding) {
 		tellLate(p, f, "their socket is ready", &p.Ledger.Kernel.Late.Sockets)

@@ -56,7 +56,8 @@ const numaMoves = 5000
 func numaText(k *account.Kernel) string {
 	t := "hinting faults of the process: " + perSecond(k.NUMA.N, k)
 	if k.NUMAPages > 0 || k.NUMARemote > 0 {
-		t += fmt.Sprintf(", %s of them for memory of another node, pages moved: %s", percent(ratio(k.NUMARemote, k.NUMA.N)), perSecond(k.NUMAPages, k))
+		t += fmt.Sprintf(", %s of them for memory of another node, pages moved: %s",
+			percent(ratio(k.NUMARemote, k.NUMA.N)), perSecond(k.NUMAPages, k))
 	}
 	return t
 }
@@ -113,7 +114,8 @@ func tellNUMA(p *Pass, f *finding.Finding) {
 	}
 	p.Proof("kernel records", "%s; page faults in all: %s", numaText(k), perSecond(k.FaultsN, k))
 	spansLine(p, "hinting faults", &k.NUMA)
-	for _, s := range []struct{ stream, what string }{{"/host/vmstat/numa/hint-faults:faults", "numa_hint_faults"}, {"/host/vmstat/numa/migrated:pages", "numa_pages_migrated"}} {
+	for _, s := range []struct{ stream, what string }{{"/host/vmstat/numa/hint-faults:faults",
+		"numa_hint_faults"}, {"/host/vmstat/numa/migrated:pages", "numa_pages_migrated"}} {
 		if d, ns, ok := p.Set.Delta(s.stream); ok && ns > 0 {
 			p.Proof("/proc/vmstat", "%s: %.0f a second, all processes", s.what, d/(float64(ns)/1e9))
 		}
@@ -124,7 +126,8 @@ func tellNUMA(p *Pass, f *finding.Finding) {
 	if k.NUMARemote > 0 {
 		p.Proof("whystall", "the amount does not include what it costs to read memory of another node: no counter here has it")
 	}
-	f.Remedy = append(f.Remedy, "bind it to a node: numactl --cpunodebind=0 --membind=0 COMMAND, or one instance a node; it costs the other nodes' CPUs and memory",
+	f.Remedy = append(f.Remedy,
+		"bind it to a node: numactl --cpunodebind=0 --membind=0 COMMAND, or one instance a node; it costs the other nodes' CPUs and memory",
 		"or sysctl kernel.numa_balancing=0, for the whole host; remote memory then stays remote")
 	f.Verify = p.verify("'NUMA migration' of " + p.who() + " falls")
 }

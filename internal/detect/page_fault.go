@@ -250,7 +250,9 @@ func beyondMinor(k *account.Kernel) int64 { return k.FaultWaitNS + k.Major.NS + 
 
 func faultText(p *Pass) string {
 	k := p.Ledger.Kernel
-	t := fmt.Sprintf("page faults: %s, major ones %s (%s), huge ones %s (%s)", perSecond(k.FaultsN, k), perSecond(k.Major.N, k), finding.Duration(k.Major.NS), perSecond(k.Huge.N, k), finding.Duration(k.Huge.NS))
+	t := fmt.Sprintf("page faults: %s, major ones %s (%s), huge ones %s (%s)",
+		perSecond(k.FaultsN, k), perSecond(k.Major.N, k), finding.Duration(k.Major.NS),
+		perSecond(k.Huge.N, k), finding.Duration(k.Huge.NS))
 	if on := p.samples(); on != nil && on.Samples >= account.LeastSamples {
 		w := on.Of(account.WorkFault)
 		t += fmt.Sprintf("; %s of the CPU time, at most %s", percent(ratio(w.NS, on.NS)), percent(ratio(w.High, on.NS)))
@@ -297,16 +299,20 @@ func tellFault(p *Pass, f *finding.Finding) {
 	}
 	switch {
 	case huge:
-		f.Remedy = append(f.Remedy, "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled, or defrag to defer; or for this process prctl(PR_SET_THP_DISABLE); it costs TLB misses")
+		f.Remedy = append(f.Remedy,
+			"echo madvise > /sys/kernel/mm/transparent_hugepage/enabled, or defrag to defer; or for this process prctl(PR_SET_THP_DISABLE); it costs TLB misses")
 	case asleep:
 		p.Proof("kernel records", "threads slept %s within faults, and not for a disk", finding.Duration(k.FaultWaitNS))
-		f.Remedy = append(f.Remedy, "see who brings the pages: a handler of userfaultfd (a restored snapshot, a live migration, a sandbox) serves them one after the other; bring them before they are needed (UFFDIO_COPY ahead, prefetch)")
+		f.Remedy = append(f.Remedy,
+			"see who brings the pages: a handler of userfaultfd (a restored snapshot, a live migration, a sandbox) serves them one after the other; bring them before they are needed (UFFDIO_COPY ahead, prefetch)")
 	default:
-		f.Remedy = append(f.Remedy, "see what was dropped: memory limit against use, swap (vm.swappiness, swapoff), page cache taken by others; give the process memory",
+		f.Remedy = append(f.Remedy,
+			"see what was dropped: memory limit against use, swap (vm.swappiness, swapoff), page cache taken by others; give the process memory",
 			"keep what is hot: mlock, MAP_POPULATE, or read it once at the start (vmtouch -l)")
 	}
 	if !asleep {
-		f.Remedy = append(f.Remedy, "memory that is returned and touched again faults again: a larger GOGC with GOMEMLIMIT (Go), a larger M_TRIM_THRESHOLD (glibc)")
+		f.Remedy = append(f.Remedy,
+			"memory that is returned and touched again faults again: a larger GOGC with GOMEMLIMIT (Go), a larger M_TRIM_THRESHOLD (glibc)")
 	}
 	f.Verify = p.verify("'fault' of " + p.who() + " falls")
 }
@@ -318,11 +324,13 @@ func tellMinor(p *Pass, f *finding.Finding) {
 	flushes, cleared := flushesOfReturned(p) && all != nil && all.Of(account.WorkTLB).NS > 0, clearing(p, all)
 	switch {
 	case cleared.NS > 0:
-		f.Summary = fmt.Sprintf("%s in page faults, %s, and in clearing what is allocated anew", p.costs(), perSecond(k.FaultsN, k))
+		f.Summary = fmt.Sprintf("%s in page faults, %s, and in clearing what is allocated anew",
+			p.costs(), perSecond(k.FaultsN, k))
 	case flushes:
 		f.Summary = fmt.Sprintf("%s in page faults, %s, and in TLB flushes: memory is given back and touched anew", p.costs(), perSecond(k.FaultsN, k))
 	default:
-		f.Summary = fmt.Sprintf("%s in page faults: memory is touched for the first time, %s", p.costs(), perSecond(k.FaultsN, k))
+		f.Summary = fmt.Sprintf("%s in page faults: memory is touched for the first time, %s",
+			p.costs(), perSecond(k.FaultsN, k))
 	}
 	if n := p.Ledger.Requests.Count; n > 0 && k.FaultsN > 0 && p.Scope() != finding.Process {
 		f.Summary += fmt.Sprintf(", %d faults a request", k.FaultsN/n)
@@ -334,7 +342,8 @@ func tellMinor(p *Pass, f *finding.Finding) {
 		f.Summary += fmt.Sprintf("; it stays: memory grows from %s to %s", finding.Bytes(m.Begin), finding.Bytes(m.End))
 	}
 	if ns := p.grantedOf(leaf(account.LeafMmapLock)); ns > 0 {
-		p.Proof("kernel records", "%s of it waits for mmap_lock, which is released by %s", p.share(ns), whoList(letGo(k), 3))
+		p.Proof("kernel records", "%s of it waits for mmap_lock, which is released by %s",
+			p.share(ns), whoList(letGo(k), 3))
 	}
 	if ns := p.grantedOf(leaf(account.LeafTLB)); ns > 0 {
 		p.Proof("kernel records", "%s of it flushes TLBs, mostly in %s", p.share(ns), whoList(k.TLB.Flags, 3))
@@ -342,10 +351,13 @@ func tellMinor(p *Pass, f *finding.Finding) {
 	runQueueLine(p, "the faults")
 	workLines(p, "page faults", renewals(p)...)
 	if c := cleared; c.NS > 0 {
-		p.Proof("CPU samples", "clearing memory that is allocated anew takes another %s of the process' CPU time%s", percent(ratio(c.NS, all.NS)), fromSites(&c))
+		p.Proof("CPU samples",
+			"clearing memory that is allocated anew takes another %s of the process' CPU time%s",
+			percent(ratio(c.NS, all.NS)), fromSites(&c))
 	}
 	if w := all.Of(account.WorkTLB); flushes {
-		p.Proof("CPU samples", "flushing TLBs takes %s of the process' CPU time, mostly in %s: %s, and as many faults bring back what was returned", percent(ratio(w.NS, all.NS)), whoList(k.TLB.Flags, 3), perSecond(k.TLB.N, k))
+		p.Proof("CPU samples",
+			"flushing TLBs takes %s of the process' CPU time, mostly in %s: %s, and as many faults bring back what was returned", percent(ratio(w.NS, all.NS)), whoList(k.TLB.Flags, 3), perSecond(k.TLB.N, k))
 	}
 	p.Proof("kernel records", "%s", faultText(p))
 	returned := map[string]*account.Work{}
@@ -353,7 +365,8 @@ func tellMinor(p *Pass, f *finding.Finding) {
 		for _, call := range returners {
 			if w.Name == call && returned[call] == nil {
 				returned[call] = w
-				p.Proof("CPU samples", "memory is returned by %s, %s of the process' CPU time%s", call, percent(ratio(w.NS, all.NS)), fromSites(w))
+				p.Proof("CPU samples", "memory is returned by %s, %s of the process' CPU time%s",
+					call, percent(ratio(w.NS, all.NS)), fromSites(w))
 			}
 		}
 	}
@@ -385,13 +398,17 @@ func minorRemedies(p *Pass, returned map[string]*account.Work) (rs []string) {
 	}
 	isGo := !noGo(p.Ledger, p.Facts)
 	if isGo {
-		rs = append(rs, "take out debug.FreeOSMemory"+at("madvise")+"; let the heap keep its memory: a larger GOGC, with GOMEMLIMIT as the guard; use buffers again (sync.Pool)")
+		rs = append(rs, "take out debug.FreeOSMemory"+at("madvise")+
+			"; let the heap keep its memory: a larger GOGC, with GOMEMLIMIT as the guard; use buffers again (sync.Pool)")
 	}
 	if returned["munmap"] != nil {
-		rs = append(rs, "keep the mapping"+at("munmap")+" and use it again instead of mmap and munmap for each request; malloc does this for blocks above M_MMAP_THRESHOLD: GLIBC_TUNABLES=glibc.malloc.mmap_threshold=268435456:glibc.malloc.trim_threshold=536870912")
+		rs = append(rs, "keep the mapping"+at("munmap")+
+			" and use it again instead of mmap and munmap for each request; malloc does this for blocks above M_MMAP_THRESHOLD: GLIBC_TUNABLES=glibc.malloc.mmap_threshold=268435456:glibc.malloc.trim_threshold=536870912")
 	}
 	if !isGo && (returned["brk"] != nil || returned["madvise"] != nil || len(returned) == 0) {
-		rs = append(rs, "let the allocator keep what is freed: no malloc_trim per request"+at("madvise")+at("brk")+", a larger M_TRIM_THRESHOLD (GLIBC_TUNABLES=glibc.malloc.trim_threshold=536870912), jemalloc's dirty_decay_ms; it costs memory that stays resident")
+		rs = append(rs, "let the allocator keep what is freed: no malloc_trim per request"+
+			at("madvise")+at("brk")+
+			", a larger M_TRIM_THRESHOLD (GLIBC_TUNABLES=glibc.malloc.trim_threshold=536870912), jemalloc's dirty_decay_ms; it costs memory that stays resident")
 	}
 	return append(rs, "what must be fresh: huge pages (madvise MADV_HUGEPAGE) make one fault of 512, MAP_POPULATE one call of all; both cost the zeroing")
 }

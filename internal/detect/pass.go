@@ -168,7 +168,8 @@ func (p *Pass) Doubt(format string, args ...any) {
 
 // Proof attaches a line of evidence.
 func (p *Pass) Proof(source, format string, args ...any) {
-	p.finding.Evidence = append(p.finding.Evidence, finding.Evidence{Text: fmt.Sprintf(format, args...), Source: source})
+	p.finding.Evidence = append(p.finding.Evidence,
+		finding.Evidence{Text: fmt.Sprintf(format, args...), Source: source})
 }
 
 // Found reports whether an earlier detector found its cause.
@@ -309,7 +310,8 @@ func (p *Pass) standstill() {
 	if ns == 0 || p.silent || joined(p.Ledger) {
 		return
 	}
-	p.Proof("execution trace: silences", "%s of it passed while no thread of the process recorded anything for 20 ms or more, though work was runnable (%d silences, %s in all, the longest %s)",
+	p.Proof("execution trace: silences",
+		"%s of it passed while no thread of the process recorded anything for 20 ms or more, though work was runnable (%d silences, %s in all, the longest %s)",
 		percent(ratio(ns, p.NS())), s.N, finding.Duration(s.NS), finding.Duration(s.Max))
 	if scale(ns, s.FewNS, s.NS)*2 > p.NS() {
 		p.Doubt("for most of this time the whole process stood still, with fewer goroutines running than Ps; throttling by a CPU quota and an overloaded host look like this, and only the kernel's records can separate them")
@@ -341,5 +343,6 @@ func (p *Pass) verify(want string) string {
 
 // accountName names an account as the ledger's row does.
 func accountName(a *account.Account) string {
-	return account.Words(account.Named{Class: a.Class, Leaf: a.Leaf, Actor: a.Actor, Site: a.Site, Detail: a.Detail, Holder: a.Holder}, func(s string) string { return s })
+	return account.Words(account.Named{Class: a.Class, Leaf: a.Leaf, Actor: a.Actor, Site: a.Site,
+		Detail: a.Detail, Holder: a.Holder}, func(s string) string { return s })
 }

@@ -69,7 +69,8 @@ func turnNS(a *account.Account) int64 {
 // Whether it computes for one of them or for itself, no other CPU can help: for all but one it is
 // not their turn.
 func headComputes(r *account.Result, a *account.Account) bool {
-	return !r.Native && a.Class == account.ClassMessage && a.Leaf == account.LeafOnCPU && a.Actors == 1 && a.MaxQueue > 1 && 2*turnNS(a) < a.NS
+	return !r.Native && a.Class == account.ClassMessage && a.Leaf == account.LeafOnCPU &&
+		a.Actors == 1 && a.MaxQueue > 1 && 2*turnNS(a) < a.NS
 }
 
 // byFinalizer reports whether a finalizer ended the waits: what they wait for comes back when a
@@ -126,7 +127,8 @@ func lookTurns(p *Pass) {
 	taken := ""
 	if c := r.Capacity; !r.Native && c.TotalNS > 0 && ratio(c.RunningNS+c.GCNS, c.TotalNS) >= full {
 		taken = "Ps were busy"
-	} else if c := r.CPUs; c != nil && 2*busy > p.Claimed() && ratio(c.RunningNS+c.ThrottledNS+c.OthersNS, c.TotalNS) >= full {
+	} else if c := r.CPUs; c != nil && 2*busy > p.Claimed() &&
+		ratio(c.RunningNS+c.ThrottledNS+c.OthersNS, c.TotalNS) >= full {
 		taken = "CPUs were taken"
 	}
 	if taken != "" {
@@ -166,23 +168,29 @@ func tellTurns(p *Pass, f *finding.Finding) {
 		g := &p.Ledger.GC
 		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) in %s for something that comes back only by a finalizer, after a garbage collection found that nothing refers to it; there are %.1f collections a second",
 			p.per(p.NS()), p.share(p.NS()), site, g.PerSecond)
-		f.Remedy = append(f.Remedy, "return it where its use ends (Close, Put, defer), and keep the finalizer for forgotten ones",
-			"have more of what is waited for in "+site+", enough for the time between two collections; collecting more often costs CPU")
+		f.Remedy = append(f.Remedy,
+			"return it where its use ends (Close, Put, defer), and keep the finalizer for forgotten ones",
+			"have more of what is waited for in "+site+
+				", enough for the time between two collections; collecting more often costs CPU")
 	} else if 2*head > p.NS() {
 		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) in %s for one goroutine, %s (up to %d of them at once); meanwhile it is: %s",
 			p.per(p.NS()), p.share(p.NS()), site, actor, queue, holderText(did))
-		f.Remedy = append(f.Remedy, "move what "+actor+" computes to another goroutine, in short pieces, or let it hand out a copy to work on",
+		f.Remedy = append(f.Remedy, "move what "+actor+
+			" computes to another goroutine, in short pieces, or let it hand out a copy to work on",
 			"let callers do its step themselves, under a lock or sharded by key")
 	} else if 2*permit > p.NS() {
 		f.Summary = fmt.Sprintf("%s wait %s (%s of their time) in %s for something that other requests hold; meanwhile those are: %s", p.who(), p.per(p.NS()), p.share(p.NS()), site, holderText(did))
-		f.Remedy = append(f.Remedy, turnRemedy(mostly, "permits (connections, slots) in "+site, "what is done while one is held"))
+		f.Remedy = append(f.Remedy, turnRemedy(mostly, "permits (connections, slots) in "+site,
+			"what is done while one is held"))
 		if p.Ledger.Native {
-			f.Remedy = append(f.Remedy, "if it is a lock (of a row, a table or an object), there can be no more of it: do less while it is held, and do not wait while holding it")
+			f.Remedy = append(f.Remedy,
+				"if it is a lock (of a row, a table or an object), there can be no more of it: do less while it is held, and do not wait while holding it")
 		}
 	} else if mostly == account.LeafNetwork && 2*asked < did[string(account.LeafNetwork)] {
 		// The one that waits for the network may be a worker's helper.
 		f.Summary = fmt.Sprintf("%s wait %s (%s of their time) in %s while those that they wait for work for other requests; meanwhile those wait for: %s", p.who(), p.per(p.NS()), p.share(p.NS()), site, holderText(did))
-		f.Remedy = append(f.Remedy, "have more of what is waited for in "+site+" (workers, connections): they mostly wait for the network, which costs no CPU; or make the answers to their requests quicker",
+		f.Remedy = append(f.Remedy, "have more of what is waited for in "+site+
+			" (workers, connections): they mostly wait for the network, which costs no CPU; or make the answers to their requests quicker",
 			"ask once for many requests, or let callers ask themselves")
 	} else {
 		workers := "threads of "
@@ -190,7 +198,8 @@ func tellTurns(p *Pass, f *finding.Finding) {
 			workers = "goroutines of "
 		}
 		f.Summary = fmt.Sprintf("%s wait %s (%s of their time) in %s while %s works for other requests; meanwhile it is: %s", p.who(), p.per(p.NS()), p.share(p.NS()), site, actor, holderText(did))
-		f.Remedy = append(f.Remedy, turnRemedy(mostly, workers+actor, "what it does for each"), "let callers do its step themselves, or shard it by key")
+		f.Remedy = append(f.Remedy, turnRemedy(mostly, workers+actor, "what it does for each"),
+			"let callers do its step themselves, or shard it by key")
 	}
 	source := "kernel records"
 	if !p.Ledger.Native {
@@ -199,7 +208,8 @@ func tellTurns(p *Pass, f *finding.Finding) {
 	p.Proof(p.column(), "where they wait: %s", holderText(sites))
 	switch rest := p.NS() - head; {
 	case 2*finalizer > p.NS():
-		p.Proof(source, "%s of it: %s ended the waits, and had nothing to do until then", percent(ratio(finalizer, p.NS())), actor)
+		p.Proof(source, "%s of it: %s ended the waits, and had nothing to do until then",
+			percent(ratio(finalizer, p.NS())), actor)
 	case rest == 0:
 		p.Proof(source, "one goroutine ended all the waits, and ran until then")
 	case head > 0:
@@ -215,10 +225,12 @@ func tellTurns(p *Pass, f *finding.Finding) {
 		turnFutex(p, site)
 	}
 	for _, t := range busiest(p, 3) {
-		p.Proof("kernel records: threads", "%s (thread %d) was on a CPU %s of the time", t.Comm, t.TID, percent(ratio(t.OnNS, wall(p.Ledger.Kernel))))
+		p.Proof("kernel records: threads", "%s (thread %d) was on a CPU %s of the time", t.Comm,
+			t.TID, percent(ratio(t.OnNS, wall(p.Ledger.Kernel))))
 	}
 	if c := p.Ledger.CPUs; c != nil {
-		p.Proof("ledger: CPUs", "the process ran on %[2]s of its %[1]d CPUs, others took %[3]s", c.Allowed, percent(ratio(c.RunningNS, c.TotalNS)), percent(ratio(c.OthersNS, c.TotalNS)))
+		p.Proof("ledger: CPUs", "the process ran on %[2]s of its %[1]d CPUs, others took %[3]s",
+			c.Allowed, percent(ratio(c.RunningNS, c.TotalNS)), percent(ratio(c.OthersNS, c.TotalNS)))
 	}
 	p.Cap("what the awaited thread or goroutine worked on is inferred from whom it woke")
 	f.Verify = p.verify("waiting in " + site + " is below " + p.per(p.NS()) + " per request")
@@ -246,7 +258,8 @@ func turnFutex(p *Pass, site string) {
 		if lockFutex(f) || f.Name != site {
 			continue
 		}
-		p.Proof("kernel records: futex", "%s (%s): %s, %s in all, up to %d in the queue", f.Name, f.Kind, times(f.Waits, "wait", "waits"), finding.Duration(f.WaitNS), f.MaxQueue)
+		p.Proof("kernel records: futex", "%s (%s): %s, %s in all, up to %d in the queue", f.Name,
+			f.Kind, times(f.Waits, "wait", "waits"), finding.Duration(f.WaitNS), f.MaxQueue)
 		return
 	}
 }

@@ -43,7 +43,9 @@ func TestRandomKernel(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(seed, 11))
 		r := randomResult(rnd)
 		randomKernel(rnd, r)
-		b := look(detectors(), r, nil, Facts{CPUs: int(seed % 9), Service: evidence.Service{Runtime: []string{"", "go", "jvm", "python", "node"}[seed%5]}})
+		b := look(detectors(), r, nil,
+			Facts{CPUs: int(seed % 9),
+				Service: evidence.Service{Runtime: []string{"", "go", "jvm", "python", "node"}[seed%5]}})
 		honest(t, b)
 		for _, f := range b.result().Findings {
 			by[f.Cause]++
@@ -56,7 +58,8 @@ func TestRandomKernel(t *testing.T) {
 		}
 	}
 	for _, d := range table {
-		if by[d.Name] == 0 && slices.Contains(d.Needs, KernelRecords) && d.Name != "lock-contention" && d.Name != "event-loop" {
+		if by[d.Name] == 0 && slices.Contains(d.Needs, KernelRecords) &&
+			d.Name != "lock-contention" && d.Name != "event-loop" {
 			t.Errorf("%s was never found", d.Name)
 		}
 	}
@@ -73,8 +76,10 @@ func randomKernel(rnd *rand.Rand, r *account.Result) {
 		}
 		return rnd.Int64N(n + 1)
 	}
-	leaves := []account.Leaf{account.LeafThrottled, account.LeafNoCPU, account.LeafNoCPU, account.LeafAsleep, account.LeafLatePoll, account.LeafFault, account.LeafReclaim,
-		account.LeafMemcg, account.LeafCompaction, account.LeafMmapLock, account.LeafTLB, account.LeafDisk, account.LeafNUMA, account.LeafPipe, account.LeafLock, account.LeafMissing}
+	leaves := []account.Leaf{account.LeafThrottled, account.LeafNoCPU, account.LeafNoCPU,
+		account.LeafAsleep, account.LeafLatePoll, account.LeafFault, account.LeafReclaim,
+		account.LeafMemcg, account.LeafCompaction, account.LeafMmapLock, account.LeafTLB,
+		account.LeafDisk, account.LeafNUMA, account.LeafPipe, account.LeafLock, account.LeafMissing}
 	spans := func() account.Spans {
 		s := account.Spans{N: part(500000), NS: part(40e9), Max: part(1e9), Order: rnd.IntN(80)}
 		if rnd.IntN(2) == 0 {
@@ -87,13 +92,17 @@ func randomKernel(rnd *rand.Rand, r *account.Result) {
 		a := &r.Slow.Accounts[i]
 		if rnd.IntN(2) == 0 {
 			a.Leaf = leaves[rnd.IntN(len(leaves))]
-			a.Detail = pick("own threads", "hog", "wake-up latency or steal", "page fault", "runtime.findRunnable", "pthread_create", "")
+			a.Detail = pick("own threads", "hog", "wake-up latency or steal", "page fault",
+				"runtime.findRunnable", "pthread_create", "")
 			a.Instead = nil
 		}
 		if n := len(a.Instead); n > 0 && rnd.IntN(2) == 0 { // Ps whose threads were not at work
 			last := &a.Instead[n-1]
 			for range rnd.IntN(4) {
-				lacked := account.Instead{Who: pick("own threads", "hog", "wake-up latency or steal", "kswapd0", recorder, "main.b", "runtime.findRunnable"), Kind: account.InsteadKind(leaves[rnd.IntN(len(leaves))]), NS: part(last.NS)}
+				lacked := account.Instead{Who: pick("own threads", "hog",
+					"wake-up latency or steal", "kswapd0", recorder, "main.b",
+					"runtime.findRunnable"),
+					Kind: account.InsteadKind(leaves[rnd.IntN(len(leaves))]), NS: part(last.NS)}
 				if last.NS -= lacked.NS; lacked.Lacked() {
 					a.Instead = append(a.Instead, lacked)
 					last = &a.Instead[n-1]
@@ -105,23 +114,30 @@ func randomKernel(rnd *rand.Rand, r *account.Result) {
 		a.Tags.PermitNS, a.Tags.ServingNS, a.Tags.InterpreterNS = part(a.NS), part(a.NS), part(a.NS)
 		a.Tags.SafepointNS, a.Tags.MonitorNS = part(a.NS-a.Tags.InterpreterNS), part(a.NS)
 	}
-	k := &account.Kernel{Source: "bpf", End: 20e9, PerTask: rnd.IntN(2) == 0, AllTasks: rnd.IntN(4) > 0, UnknownNS: part(1e9), Joined: rnd.IntN(4) > 0,
-		OnNS: part(40e9), QueuedNS: part(40e9), ThrottledNS: part(200e9), BlockedNS: part(90e9), StoodNS: part(20e9), ThreadsSeen: 9,
-		RunnableAvg: rnd.Float64() * 30, RunnableMax: rnd.IntN(60), Switches: part(1e6), Reclaim: spans(), Memcg: spans(), Compact: spans(), Faults: spans(), Major: spans(),
+	k := &account.Kernel{Source: "bpf", End: 20e9, PerTask: rnd.IntN(2) == 0,
+		AllTasks: rnd.IntN(4) > 0, UnknownNS: part(1e9), Joined: rnd.IntN(4) > 0,
+		OnNS: part(40e9), QueuedNS: part(40e9), ThrottledNS: part(200e9), BlockedNS: part(90e9),
+		StoodNS: part(20e9), ThreadsSeen: 9,
+		RunnableAvg: rnd.Float64() * 30, RunnableMax: rnd.IntN(60), Switches: part(1e6),
+		Reclaim: spans(), Memcg: spans(), Compact: spans(), Faults: spans(), Major: spans(),
 		Huge: spans(), MmapLock: spans(), TLB: spans(), NUMA: spans(), Disk: spans(), FaultsN: part(1e6)}
 	k.Threads = []account.ThreadSum{{TID: 4, Comm: "node", OnNS: part(20e9)}}
 	k.Late.Sockets = account.LateSum{N: part(900), NS: part(1e9), Max: part(1e9)}
 	k.Late.Timers = account.LateSum{N: part(900), NS: part(1e9), Max: part(1e9)}
 	k.Churn = account.Churn{Created: part(90000), Exited: part(90000), CreateNS: part(90e9), ExitNS: part(90e9)}
-	k.Neighbours = []account.Neighbour{{Comm: "web", PID: 4, Own: true, NS: part(20e9)}, {Comm: "hog", PID: 5, Cgroup: "/x", NS: part(20e9)}, {NS: part(1e9)}}
-	k.Futexes = []account.Futex{{Name: "f", Kind: account.FutexKind(pick("mutex", "condition", "runtime lock", "interpreter's lock")), Waits: part(90), WaitNS: part(90e9), Sites: []account.Site{{Func: "runtime.findRunnable"}}}}
+	k.Neighbours = []account.Neighbour{{Comm: "web", PID: 4, Own: true, NS: part(20e9)},
+		{Comm: "hog", PID: 5, Cgroup: "/x", NS: part(20e9)}, {NS: part(1e9)}}
+	k.Futexes = []account.Futex{{Name: "f",
+		Kind:  account.FutexKind(pick("mutex", "condition", "runtime lock", "interpreter's lock")),
+		Waits: part(90), WaitNS: part(90e9), Sites: []account.Site{{Func: "runtime.findRunnable"}}}}
 	if rnd.IntN(5) == 0 {
 		k.Missing = []kernel.Missing{{What: []kernel.Sight{kernel.Sight(pick(string(kernel.SightMmapLock), string(kernel.SightReclaim), string(kernel.SightThrottling)))}, Why: "not permitted"}}
 	}
 	// Samples mostly meet one kind of work, so that each is found now and then.
 	on := func(ns int64) *account.OnCPU {
 		o := &account.OnCPU{NS: ns, Samples: part(900)}
-		kinds := []account.WorkKind{account.WorkOwn, account.WorkSpin, account.WorkKernelLock, account.WorkSoftirq, account.WorkFault, account.WorkGC, account.WorkNetwork}
+		kinds := []account.WorkKind{account.WorkOwn, account.WorkSpin, account.WorkKernelLock,
+			account.WorkSoftirq, account.WorkFault, account.WorkGC, account.WorkNetwork}
 		most := kinds[rnd.IntN(len(kinds))]
 		for i, left := 0, ns; i < 3 && o.Samples >= account.LeastSamples && ns > 0; i++ {
 			w := account.Work{Kind: most, Name: pick("", "device", "x"), Samples: o.Samples / 3, NS: part(left)}
@@ -147,7 +163,8 @@ func randomKernel(rnd *rand.Rand, r *account.Result) {
 	}
 	r.Kernel = k
 	if rnd.IntN(6) > 0 {
-		c := &account.CPUs{Allowed: 1 + rnd.IntN(8), WallNS: 20e9, RunningNS: part(40e9), ThrottledNS: part(40e9), OthersNS: part(40e9), UnusedNS: part(40e9), RestNS: part(40e9)}
+		c := &account.CPUs{Allowed: 1 + rnd.IntN(8), WallNS: 20e9, RunningNS: part(40e9),
+			ThrottledNS: part(40e9), OthersNS: part(40e9), UnusedNS: part(40e9), RestNS: part(40e9)}
 		c.TotalNS = c.RunningNS + c.ThrottledNS + c.OthersNS + c.UnusedNS + c.RestNS
 		if rnd.IntN(2) == 0 {
 			c.Quota, c.QuotaAt, c.QuotaNS, c.UsedNS = 0.25*float64(1+rnd.IntN(9)), "/a", 10e9, part(10e9)
@@ -169,8 +186,10 @@ func randomKernel(rnd *rand.Rand, r *account.Result) {
 
 func randomResult(rnd *rand.Rand) *account.Result {
 	pick := func(ss ...string) string { return ss[rnd.IntN(len(ss))] }
-	leaves := []account.Leaf{account.LeafOnCPU, account.LeafRunnable, account.LeafRunnable, account.LeafSTW, account.LeafSTWWork, account.LeafAssist, account.LeafAssistCredit,
-		account.LeafSweep, account.LeafMarkTermQueue, account.LeafGCStartQueue, account.LeafSTWQueue, account.LeafStackScan, account.LeafNetwork, account.LeafTimer,
+	leaves := []account.Leaf{account.LeafOnCPU, account.LeafRunnable, account.LeafRunnable,
+		account.LeafSTW, account.LeafSTWWork, account.LeafAssist, account.LeafAssistCredit,
+		account.LeafSweep, account.LeafMarkTermQueue, account.LeafGCStartQueue,
+		account.LeafSTWQueue, account.LeafStackScan, account.LeafNetwork, account.LeafTimer,
 		account.LeafSyscall, account.LeafLockBetween, account.LeafLockUnseen, account.LeafGap}
 	classes := []account.Class{account.ClassOwn, account.ClassMessage, account.ClassLock, account.ClassRuntime}
 	r := &account.Result{}
@@ -182,20 +201,24 @@ func randomResult(rnd *rand.Rand) *account.Result {
 		return rnd.Int64N(n + 1)
 	}
 	for range 1 + rnd.IntN(12) {
-		a := account.Account{Leaf: leaves[rnd.IntN(len(leaves))], Class: classes[rnd.IntN(len(classes))], Actor: pick("", "main.a", "main.b"),
-			Site: pick("main.x", "log.(*Logger).output", "main.y", ""), Detail: pick("", "GC mark termination", "read mem stats"),
-			NS: rnd.Int64N(int64(r.Slow.Requests) * 60e6), Actors: rnd.IntN(3), MaxQueue: rnd.IntN(9)}
+		a := account.Account{Leaf: leaves[rnd.IntN(len(leaves))],
+			Class: classes[rnd.IntN(len(classes))], Actor: pick("", "main.a", "main.b"),
+			Site:   pick("main.x", "log.(*Logger).output", "main.y", ""),
+			Detail: pick("", "GC mark termination", "read mem stats"),
+			NS:     rnd.Int64N(int64(r.Slow.Requests) * 60e6), Actors: rnd.IntN(3), MaxQueue: rnd.IntN(9)}
 		a.ExcessNS = part(2*a.NS) - part(a.NS)
 		a.Tags = account.Tags{SilenceNS: part(a.NS), InferredNS: part(a.NS), PreemptNS: part(a.NS), Slices: part(900)}
 		if a.Leaf == account.LeafRunnable {
 			gc := part(a.NS)
-			a.Instead = []account.Instead{{Who: "GC worker (dedicated)", Kind: "gc", NS: gc}, {Who: "main.b", Kind: account.InsteadKind(pick("request", "background", "idle")), NS: a.NS - gc}}
+			a.Instead = []account.Instead{{Who: "GC worker (dedicated)", Kind: "gc", NS: gc},
+				{Who: "main.b", Kind: account.InsteadKind(pick("request", "background", "idle")), NS: a.NS - gc}}
 		}
 		if a.Class != account.ClassLock {
 			a.Through = []account.Site{{Func: pick("main.x", "log.(*Logger).output"), NS: part(a.NS)}}
 		}
 		if a.Leaf == account.LeafSyscall {
-			a.Sites = []account.Site{{Func: "main.w", Via: pick("os.(*File).Write", "net.(*conn).Write"), NS: part(a.NS), N: 3}}
+			a.Sites = []account.Site{{Func: "main.w",
+				Via: pick("os.(*File).Write", "net.(*conn).Write"), NS: part(a.NS), N: 3}}
 		}
 		r.Slow.Accounts = append(r.Slow.Accounts, a)
 		r.Slow.WallNS += a.NS
@@ -206,11 +229,14 @@ func randomResult(rnd *rand.Rand) *account.Result {
 			r.Median.Requests = 50
 		}
 	}
-	r.STWs = []account.STW{{Begin: 5, LastStop: 7, Start: 9, End: 30e6, Kind: "GC mark termination", Ours: rnd.IntN(2) == 0, SlowNS: part(1e9)},
+	r.STWs = []account.STW{{Begin: 5, LastStop: 7, Start: 9, End: 30e6, Kind: "GC mark termination",
+		Ours: rnd.IntN(2) == 0, SlowNS: part(1e9)},
 		{Begin: 1e9, Start: 2e9, End: 3e9, Kind: pick("read mem stats", ""), SlowNS: part(1e9)}}
 	r.Sweeps = []account.Sweep{{Begin: 0, End: part(20e6), Swept: part(1 << 30), Reclaimed: part(1 << 24)}}
-	r.GC = account.GC{Cycles: part(90), PerSecond: rnd.Float64() * 40, MarkNS: part(9e9), GoalMax: part(1 << 30), LiveMax: part(1 << 29)}
-	r.Capacity = account.Capacity{Procs: 1 + rnd.IntN(8), WallNS: 10e9, TotalNS: 80e9, RunningNS: part(40e9), GCNS: part(20e9), IdleGCNS: part(5e9), RunnableAvg: rnd.Float64() * 20}
+	r.GC = account.GC{Cycles: part(90), PerSecond: rnd.Float64() * 40, MarkNS: part(9e9),
+		GoalMax: part(1 << 30), LiveMax: part(1 << 29)}
+	r.Capacity = account.Capacity{Procs: 1 + rnd.IntN(8), WallNS: 10e9, TotalNS: 80e9,
+		RunningNS: part(40e9), GCNS: part(20e9), IdleGCNS: part(5e9), RunnableAvg: rnd.Float64() * 20}
 	r.Silences = account.Silences{N: 3, NS: 1e9, FewNS: part(1e9), SlowNS: part(1e9)}
 	r.Locks = []account.Lock{{Sites: []string{"main.x", "main.y"}, Waits: 3, Handoffs: part(3)}}
 	return r

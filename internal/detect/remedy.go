@@ -18,7 +18,8 @@ func FirstRemedy(cause string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	for i := range text {
 		// A sentence ends with a point before a capital letter.
-		if i >= leastRemedy && strings.HasPrefix(text[i:], ". ") && i+2 < len(text) && text[i+2] >= 'A' && text[i+2] <= 'Z' {
+		if i >= leastRemedy && strings.HasPrefix(text[i:], ". ") && i+2 < len(text) &&
+			text[i+2] >= 'A' && text[i+2] <= 'Z' {
 			return text[:i]
 		}
 	}

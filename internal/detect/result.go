@@ -50,7 +50,8 @@ func (r *run) causes() (all [][]*Pass) {
 			all[i] = append(all[i], p)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b []*Pass) int { return slices.Index(order, a[0].det.Name) - slices.Index(order, b[0].det.Name) })
+	slices.SortStableFunc(all,
+		func(a, b []*Pass) int { return slices.Index(order, a[0].det.Name) - slices.Index(order, b[0].det.Name) })
 	return all
 }
 
@@ -136,7 +137,8 @@ func (p *Pass) elsewhere(ps []*Pass) {
 		case len(q.pools) > 0 && q.work.ns > 0:
 			p.Proof("CPU samples", "of all CPU time of the process it takes %s", percent(ratio(q.pooled(), q.total)))
 		case len(q.pools) > 0 && q.waited:
-			p.Proof("kernel records", "its threads lose %s of the time in which they have work to it", percent(ratio(q.pooled(), q.total)))
+			p.Proof("kernel records",
+				"its threads lose %s of the time in which they have work to it", percent(ratio(q.pooled(), q.total)))
 		case len(q.pools) > 0 && q.weight > 0:
 			p.Proof("kernel records", "the process loses %s of its time to it", percent(min(1, q.weight)))
 		}

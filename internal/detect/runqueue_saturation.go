@@ -77,7 +77,8 @@ func lookSaturation(p *Pass) {
 	if joined(r) {
 		if s := fairShare(r); s != nil {
 			p.Clear("slow requests compute %s each and wait %s behind other threads of the process, usual ones compute %s and wait %s: they are long, and get their share of the CPUs",
-				finding.Duration(s.slow), finding.Duration(s.slowQueued), finding.Duration(s.usual), finding.Duration(s.usualQueued))
+				finding.Duration(s.slow), finding.Duration(s.slowQueued), finding.Duration(s.usual),
+				finding.Duration(s.usualQueued))
 			return
 		}
 		claimOwnQueue(p)
@@ -158,23 +159,30 @@ func tellSaturation(p *Pass, f *finding.Finding) {
 	threadsLine(p)
 	heldLine(p)
 	tellSpin(p, f)
-	p.Proof("kernel records", "switches: %s, %s of them involuntary", perSecond(k.Switches, k), perSecond(k.Involuntary, k))
+	p.Proof("kernel records", "switches: %s, %s of them involuntary", perSecond(k.Switches, k),
+		perSecond(k.Involuntary, k))
 	// Go's sysmon sleeps 20 us to 10 ms by design, one in a process.
 	pollers := k.ShortSleepers
 	if !noGo(p.Ledger, p.Facts) {
 		pollers--
 	}
 	if pollers > 0 {
-		p.Proof("kernel records", "%s sleep for less than a ms 100 times a second or more: pollers (%s such sleeps)", times(int64(pollers), "thread", "threads"), perSecond(k.ShortSleeps, k))
-		f.Remedy = append(f.Remedy, "wait for an event instead of polling: "+times(int64(pollers), "thread sleeps", "threads sleep")+" for less than a ms again and again (usleep, nanosleep, select with a short timeout)")
+		p.Proof("kernel records",
+			"%s sleep for less than a ms 100 times a second or more: pollers (%s such sleeps)",
+			times(int64(pollers), "thread", "threads"), perSecond(k.ShortSleeps, k))
+		f.Remedy = append(f.Remedy, "wait for an event instead of polling: "+
+			times(int64(pollers), "thread sleeps", "threads sleep")+
+			" for less than a ms again and again (usleep, nanosleep, select with a short timeout)")
 	}
 	if k.GlanceAvg > 0 {
-		p.Proof("kernel records", "a glance at the threads one by one, like top's, would have shown %.1f of them running", k.GlanceAvg)
+		p.Proof("kernel records",
+			"a glance at the threads one by one, like top's, would have shown %.1f of them running", k.GlanceAvg)
 	}
 	if !k.AllTasks {
 		p.Cap("switches of other processes were not recorded")
 	}
-	f.Remedy = append(f.Remedy, "run no more threads at once than there are CPUs ("+cpus+"): a pool with a queue in front; requests then wait in that queue, which is shorter than the rounds here",
+	f.Remedy = append(f.Remedy, "run no more threads at once than there are CPUs ("+cpus+
+		"): a pool with a queue in front; requests then wait in that queue, which is shorter than the rounds here",
 		"more CPUs or a larger quota, if the work is needed")
 	f.Verify = p.verify("threads that want a CPU are near the number of CPUs")
 }
@@ -192,7 +200,8 @@ func tellSpin(p *Pass, f *finding.Finding) {
 	}
 	f.Summary += fmt.Sprintf("; %s of its CPU time goes into spinning (%s)", percent(share), spinSite(k))
 	p.Proof("CPU samples", "%s of its threads' %s on CPUs in spinning or yielding (sched_yield, spin locks), in %s", finding.Duration(k.Spin.NS), finding.Duration(k.OnNS), spinSite(k))
-	f.Remedy = append(f.Remedy, "do not wait by spinning ("+spinSite(k)+"): a mutex or a condition sleeps, and leaves the CPU to the holder of the lock; it costs a switch for each wait")
+	f.Remedy = append(f.Remedy, "do not wait by spinning ("+spinSite(k)+
+		"): a mutex or a condition sleeps, and leaves the CPU to the holder of the lock; it costs a switch for each wait")
 }
 
 func spinSite(k *account.Kernel) string {

@@ -166,14 +166,16 @@ func (p *Pass) free() (ns int64) {
 // hogs]. Threads that were kept off their CPUs speak against it, if it is not known what the Ps'
 // threads lacked, or if the cause of that has taken most of the claim.
 func fullHouse(p *Pass) bool {
-	if r := p.Ledger; shortOfCPU(r) != "" || kernelShort(r) != "" && (!joined(r) || r.Kernel.Whole || 2*p.free() < p.Claimed()) {
+	if r := p.Ledger; shortOfCPU(r) != "" || kernelShort(r) != "" &&
+		(!joined(r) || r.Kernel.Whole || 2*p.free() < p.Claimed()) {
 		return false
 	}
 	var strange, requests, gc int64
 	for _, c := range p.claims {
 		a := &p.Ledger.Slow.Accounts[c.account]
 		at := a.NS - notAtWork(a)
-		other := at - instead(a, account.InsteadRequest) - instead(a, account.InsteadGC) - instead(a, account.InsteadSweep) - unheld(p, a)
+		other := at - instead(a, account.InsteadRequest) - instead(a,
+			account.InsteadGC) - instead(a, account.InsteadSweep) - unheld(p, a)
 		strange += scale(min(at, max(0, other)+a.Tags.SilenceNS), c.ns, at)
 		requests += scale(instead(a, account.InsteadRequest), c.ns, at)
 		gc += scale(instead(a, account.InsteadGC), c.ns, at)
@@ -266,7 +268,8 @@ func tellSchedLatency(p *Pass, f *finding.Finding) {
 	if head != nil && 2*head.NS >= total {
 		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) because one goroutine they all wait for, %s (up to %d of them at once), is ready to run and gets no P",
 			p.per(total), p.share(total), head.Actor, head.MaxQueue)
-		f.Remedy = append(f.Remedy, "relieve the head of the line: run several of "+head.Actor+", or let callers do its work themselves")
+		f.Remedy = append(f.Remedy, "relieve the head of the line: run several of "+head.Actor+
+			", or let callers do its work themselves")
 	} else {
 		f.Summary = fmt.Sprintf("slow requests spend %s (%s of their time) ready to run but without a P (GOMAXPROCS %d)",
 			p.per(total), p.share(total), r.Capacity.Procs)
@@ -282,17 +285,22 @@ func tellSchedLatency(p *Pass, f *finding.Finding) {
 	}
 	if slices > 0 {
 		n := float64(slices) / float64(r.Slow.Requests)
-		p.Proof("execution trace", "it came in %.1f stretches per request, %.1f of them while GC was marking; %s of it after a preemption, %s in newborn goroutines",
-			n, float64(gcSlices)/float64(r.Slow.Requests), percent(ratio(preempted, total)), percent(ratio(newborn, total)))
+		p.Proof("execution trace",
+			"it came in %.1f stretches per request, %.1f of them while GC was marking; %s of it after a preemption, %s in newborn goroutines",
+			n, float64(gcSlices)/float64(r.Slow.Requests), percent(ratio(preempted, total)),
+			percent(ratio(newborn, total)))
 	}
 	if c := r.Capacity; c.TotalNS > 0 {
-		p.Proof("ledger: capacity", "of %d Ps x %s: running %s, GC %s, in syscalls %s, idle while work waited %s, idle %s; %.1f runnable goroutines on average, %d at most",
-			c.Procs, finding.Duration(c.WallNS), percent(ratio(c.RunningNS, c.TotalNS)), percent(ratio(c.GCNS, c.TotalNS)), percent(ratio(c.SyscallNS, c.TotalNS)),
+		p.Proof("ledger: capacity",
+			"of %d Ps x %s: running %s, GC %s, in syscalls %s, idle while work waited %s, idle %s; %.1f runnable goroutines on average, %d at most",
+			c.Procs, finding.Duration(c.WallNS), percent(ratio(c.RunningNS, c.TotalNS)),
+			percent(ratio(c.GCNS, c.TotalNS)), percent(ratio(c.SyscallNS, c.TotalNS)),
 			percent(ratio(c.IdleWorkNS, c.TotalNS)), percent(ratio(c.IdleNS, c.TotalNS)), c.RunnableAvg, c.RunnableMax)
 	}
 	if ns, _, ok := p.Set.Delta("/go/sched/latency:ns"); ok {
 		if n, _, ok := p.Set.Delta("/go/sched/latency:events"); ok && n > 0 {
-			p.Proof("runtime metrics: /sched/latencies", "all goroutines: %.0f waits for a P, of %s on average", n, finding.Duration(int64(ns/n)))
+			p.Proof("runtime metrics: /sched/latencies",
+				"all goroutines: %.0f waits for a P, of %s on average", n, finding.Duration(int64(ns/n)))
 		}
 	}
 	if 2*(kinds[account.InsteadIdle]+kinds[account.InsteadUnknown]) > total && !joined(r) {
@@ -304,11 +312,13 @@ func tellSchedLatency(p *Pass, f *finding.Finding) {
 	}
 	if joined(r) {
 		o := wantedCPU(r.Kernel)
-		p.Proof("kernel records", "meanwhile some thread of the process was on a CPU; threads that wanted one had it %s of the time, were queued %s, throttled %s",
+		p.Proof("kernel records",
+			"meanwhile some thread of the process was on a CPU; threads that wanted one had it %s of the time, were queued %s, throttled %s",
 			percent(ratio(o.on, o.wanted)), percent(ratio(o.queued, o.wanted)), percent(ratio(o.throttled, o.wanted)))
 		p.measure()
 	} else if !byShares(r) {
-		p.Proof("not checked", "whether the threads of running goroutines were on a CPU all the time: that needs the kernel's records; another process on the CPUs, or a quota, looks the same in a trace")
+		p.Proof("not checked",
+			"whether the threads of running goroutines were on a CPU all the time: that needs the kernel's records; another process on the CPUs, or a quota, looks the same in a trace")
 	}
 	f.Remedy = append(f.Remedy, schedRemedies(p, kinds, who)...)
 	f.Verify = p.verify("'runnable in Go' of slow requests is below " + p.per(total) + " per request")
@@ -317,7 +327,8 @@ func tellSchedLatency(p *Pass, f *finding.Finding) {
 func schedRemedies(p *Pass, kinds map[account.InsteadKind]int64, who map[string]*account.Instead) (rs []string) {
 	total := p.NS()
 	if 4*kinds[account.InsteadBackground] >= total {
-		rs = append(rs, "bound or move what ran instead ("+largest(who, account.InsteadBackground)+"): fewer goroutines at once, in another process, or off-peak")
+		rs = append(rs, "bound or move what ran instead ("+largest(who, account.InsteadBackground)+
+			"): fewer goroutines at once, in another process, or off-peak")
 	}
 	if 4*kinds[account.InsteadGC] >= total && shortOfCPU(p.Ledger) == "" {
 		if g := &p.Ledger.GC; forced(g) {
@@ -334,7 +345,8 @@ func schedRemedies(p *Pass, kinds map[account.InsteadKind]int64, who map[string]
 			rs = append(rs, fmt.Sprintf("its threads had their CPUs: give it more CPUs and Ps (GOMAXPROCS is %d), or less work", p.Ledger.Capacity.Procs))
 		default:
 			rs = append(rs, fmt.Sprintf("more CPU for the process: threads that wanted a CPU had one %s of the time; GOMAXPROCS is %d",
-				percent(ratio(wantedCPU(p.Ledger.Kernel).on, wantedCPU(p.Ledger.Kernel).wanted)), p.Ledger.Capacity.Procs))
+				percent(ratio(wantedCPU(p.Ledger.Kernel).on, wantedCPU(p.Ledger.Kernel).wanted)),
+				p.Ledger.Capacity.Procs))
 		}
 		if 2*(kinds[account.InsteadRequest]+kinds[forRequests]) >= total {
 			rs = append(rs, "requests wait for each other: bound how many are worked on at once, or add instances")

@@ -80,7 +80,8 @@ func look(ds []*Detector, r *account.Result, set *evidence.Set, facts Facts) *ru
 	all := rounds(r)
 	for _, b := range all.boards {
 		for _, d := range ds {
-			if d.Go && noGo(r, facts) || d.Native && (r == nil || !r.Native) || d.Applies != nil && !d.Applies(r, facts) || !b.looks(d) {
+			if d.Go && noGo(r, facts) || d.Native && (r == nil || !r.Native) || d.Applies != nil &&
+				!d.Applies(r, facts) || !b.looks(d) {
 				continue
 			}
 			p := &Pass{Ledger: b.r, Set: set, Facts: facts, det: d, board: b, first: b.earlier(d)}

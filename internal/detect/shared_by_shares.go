@@ -21,7 +21,8 @@ const (
 
 // byShares reports whether the trace and the kernel's records have no common time.
 func byShares(r *account.Result) bool {
-	return r != nil && r.Kernel != nil && r.Kernel.OldClock != nil && !r.Kernel.Joined && r.Slow.Requests > 0 && r.Capacity.TotalNS > 0
+	return r != nil && r.Kernel != nil && r.Kernel.OldClock != nil && !r.Kernel.Joined &&
+		r.Slow.Requests > 0 && r.Capacity.TotalNS > 0
 }
 
 // lackedByShares lists the causes of what threads lacked for most of the time on a P, the largest

@@ -88,12 +88,14 @@ func tellConvoy(p *Pass, f *finding.Finding) {
 	f.Title = "Goroutines queue for a lock"
 	f.Summary = fmt.Sprintf("goroutines wait for the lock at %s for %s a second in all, %s of the time in which they have work; up to %d queue for it",
 		lockSites(l), finding.Duration(int64(waiters*1e9)), percent(f.Share), l.MaxQueue)
-	p.Proof("execution trace: locks", "%d waits, %s in all in %s; after %s of them the goroutine that was woken had to wait for a P while all others waited",
+	p.Proof("execution trace: locks",
+		"%d waits, %s in all in %s; after %s of them the goroutine that was woken had to wait for a P while all others waited",
 		l.Waits, finding.Duration(l.WaitNS), finding.Duration(wall), percent(ratio(l.Handoffs, max(1, l.Waits))))
 	if len(l.Stack) > 0 {
 		p.Proof("execution trace: locks", "who waits: %s", sites(l.Stack, 0, 5))
 	}
-	f.Remedy = append(f.Remedy, "shorten what is done under the lock at "+lockSites(l)+", or shard it; no more goroutines that need it at once than make progress",
+	f.Remedy = append(f.Remedy, "shorten what is done under the lock at "+lockSites(l)+
+		", or shard it; no more goroutines that need it at once than make progress",
 		"see what its holders do: whystall diagnose --pid beside --pprof, and go tool pprof of /debug/pprof/mutex with runtime.SetMutexProfileFraction(100)")
 	f.Verify = p.verify("goroutines wait for it for less than half as long")
 }

@@ -113,7 +113,8 @@ func lookGCTrace(p *Pass, low bool, least float64) {
 	seldom := r.GC.PerSecond < gcRate && ratio(r.GC.MarkNS, r.Capacity.WallNS) < gcMarking
 	if seldom || ratio(ns, of) < least || ratio(ns, r.Capacity.WallNS) < gcUses {
 		p.Bound(0, ratio(ns, of), finding.OfCPU)
-		p.Clear("GC took %s of the CPU used%s (reported from %s up%s)", percent(ratio(ns, of)), roomText(&r.GC), percent(least), lowText(low))
+		p.Clear("GC took %s of the CPU used%s (reported from %s up%s)", percent(ratio(ns, of)),
+			roomText(&r.GC), percent(least), lowText(low))
 		return
 	}
 	if s := &r.Silences; 10*s.NS >= r.Capacity.WallNS && !low {
@@ -179,7 +180,8 @@ func tellGCProcess(p *Pass, f *finding.Finding, why string) {
 		often = fmt.Sprintf("GC runs %.1f times a second%s; it", p.Ledger.GC.PerSecond, why)
 	case counted && ns > 0:
 		often = fmt.Sprintf("GC ran %.1f cycles a second%s; it", n/(float64(ns)/1e9), why)
-		p.Proof("runtime metrics", "%.0f cycles in %s, %s of CPU time", n, finding.Duration(ns), finding.Duration(p.pooled()))
+		p.Proof("runtime metrics", "%.0f cycles in %s, %s of CPU time", n, finding.Duration(ns),
+			finding.Duration(p.pooled()))
 	case why != "":
 		often = "GC" + why
 	}
@@ -191,12 +193,14 @@ func tellGCProcess(p *Pass, f *finding.Finding, why string) {
 	if p.work.ns > 0 {
 		workLines(p, "garbage collection", account.WorkGC)
 		if alloc := p.samples().Of(account.WorkAlloc); alloc.Samples > 0 {
-			p.Proof("CPU samples", "allocation takes another %s%s", percent(ratio(alloc.NS, p.samples().NS)), allocSites(p))
+			p.Proof("CPU samples", "allocation takes another %s%s",
+				percent(ratio(alloc.NS, p.samples().NS)), allocSites(p))
 		}
 	}
 	if traced(p.Ledger) {
 		g, c := &p.Ledger.GC, &p.Ledger.Capacity
-		p.Proof("execution trace: GC", "%d cycles, marking %s of the time; GC's workers and assists had Ps for %s, %s of it on Ps without other work",
+		p.Proof("execution trace: GC",
+			"%d cycles, marking %s of the time; GC's workers and assists had Ps for %s, %s of it on Ps without other work",
 			g.Cycles, percent(ratio(g.MarkNS, c.WallNS)), finding.Duration(c.GCNS), percent(ratio(c.IdleGCNS, c.GCNS)))
 		tellHeap(p)
 		if len(g.TriggerSites) > 0 {
@@ -215,7 +219,8 @@ func allocSites(p *Pass) string {
 func tellGCRequests(p *Pass, f *finding.Finding, why string) {
 	g, c := &p.Ledger.GC, &p.Ledger.Capacity
 	f.Summary = fmt.Sprintf("GC runs %.1f times a second%s%s; %s lose %s each to it (%s of their time)", g.PerSecond, markingText(p.Ledger), why, p.who(), p.per(p.NS()), p.share(p.NS()))
-	p.Proof("execution trace: GC", "%d cycles, marking %s of the time; GC took %s of the CPU used (workers and assists; idle-priority workers not counted)",
+	p.Proof("execution trace: GC",
+		"%d cycles, marking %s of the time; GC took %s of the CPU used (workers and assists; idle-priority workers not counted)",
 		g.Cycles, percent(ratio(g.MarkNS, c.WallNS)), percent(gcPart(p.Ledger)))
 	var inferred int64
 	p.granted(func(a *account.Account, ns int64) {
@@ -226,7 +231,8 @@ func tellGCRequests(p *Pass, f *finding.Finding, why string) {
 	if inferred > 0 {
 		reason := "GC's part of the CPU used is its part of the queue"
 		if gcFills(p.Ledger) {
-			reason = fmt.Sprintf("the Ps were busy %s of the time, and %s of it without GC", percent(ratio(used(c), c.TotalNS)), percent(ratio(used(c), c.TotalNS)*(1-gcPart(p.Ledger))))
+			reason = fmt.Sprintf("the Ps were busy %s of the time, and %s of it without GC",
+				percent(ratio(used(c), c.TotalNS)), percent(ratio(used(c), c.TotalNS)*(1-gcPart(p.Ledger))))
 		}
 		p.Proof("inferred", "%s per request of it passed in the run queue, not behind GC's workers: requests queue for what GC leaves them; %s", p.per(inferred), reason)
 	}
@@ -235,6 +241,7 @@ func tellGCRequests(p *Pass, f *finding.Finding, why string) {
 		p.Proof("execution trace: GC", "cycles are started at %s", sites(g.TriggerSites, 0, 3))
 	}
 	if len(g.AssistSites) > 0 {
-		p.Proof("execution trace: mark assist", "assists (%s in all) at %s", finding.Duration(g.AssistNS), sites(g.AssistSites, g.AssistNS, 3))
+		p.Proof("execution trace: mark assist", "assists (%s in all) at %s",
+			finding.Duration(g.AssistNS), sites(g.AssistSites, g.AssistNS, 3))
 	}
 }

@@ -50,7 +50,8 @@ func (b *board) sampled(p *Pass) {
 	switch {
 	case p.outcome == found:
 		p.Cap("%s", told)
-	case p.outcome == clear && (!joined(p.Ledger) || p.unrecorded > 0.99 || p.below(int64(float64(p.claimedEver)/(1-p.unrecorded))) == ""):
+	case p.outcome == clear && (!joined(p.Ledger) || p.unrecorded > 0.99 ||
+		p.below(int64(float64(p.claimedEver)/(1-p.unrecorded))) == ""):
 		p.outcome = notChecked
 		p.missing = append(p.missing, told+" (--budget 60 records more): "+p.why)
 	case p.outcome == clear:
@@ -63,7 +64,8 @@ func (b *board) sampled(p *Pass) {
 // throttled all the time has lost all of its time.
 func (p *Pass) claimTerm(term string, ns int64, weight float64) {
 	c := p.Ledger.CPUs
-	holds := map[string]int64{termRunning: c.RunningNS, termThrottled: c.ThrottledNS, termOthers: c.OthersNS, termUnused: c.UnusedNS}[term]
+	holds := map[string]int64{termRunning: c.RunningNS, termThrottled: c.ThrottledNS,
+		termOthers: c.OthersNS, termUnused: c.UnusedNS}[term]
 	p.pool(term, min(ns, holds), holds, c.TotalNS)
 	p.weight = weight
 	p.SetFloor(Floor{})
@@ -73,7 +75,8 @@ func (p *Pass) claimTerm(term string, ns int64, weight float64) {
 type cpuDemand struct{ wanted, on, queued, throttled int64 }
 
 func wantedCPU(k *account.Kernel) cpuDemand {
-	return cpuDemand{wanted: k.OnNS + k.QueuedNS + k.ThrottledNS, on: k.OnNS, queued: k.QueuedNS, throttled: k.ThrottledNS}
+	return cpuDemand{wanted: k.OnNS + k.QueuedNS + k.ThrottledNS, on: k.OnNS, queued: k.QueuedNS,
+		throttled: k.ThrottledNS}
 }
 
 // claimWait claims what threads waited, where no request is visible: a part of the time in which
@@ -170,8 +173,10 @@ func neighbours(k *account.Kernel, own bool, most int) string {
 // threadsLine says what the target's threads did.
 func threadsLine(p *Pass) {
 	k := kernelOf(p)
-	p.Proof("kernel records: threads", "in %s, %d threads: on a CPU %s, queued %s, throttled %s in all; %.1f on a CPU or queued on average, %d at most",
-		finding.Duration(wall(k)), k.ThreadsSeen, finding.Duration(k.OnNS), finding.Duration(k.QueuedNS), finding.Duration(k.ThrottledNS), k.RunnableAvg, k.RunnableMax)
+	p.Proof("kernel records: threads",
+		"in %s, %d threads: on a CPU %s, queued %s, throttled %s in all; %.1f on a CPU or queued on average, %d at most",
+		finding.Duration(wall(k)), k.ThreadsSeen, finding.Duration(k.OnNS),
+		finding.Duration(k.QueuedNS), finding.Duration(k.ThrottledNS), k.RunnableAvg, k.RunnableMax)
 }
 
 // steal says what the hypervisor took, where that is known and not little.

@@ -17,7 +17,8 @@ var lateFloor = Floor{NS: 4e6, Share: 0.20}
 // world are causes of their own, and the run queue comes later.
 func lookLate(p *Pass, what string, tag func(*account.Tags) int64, late *account.LateSum, sight kernel.Sight) {
 	r, k := p.Ledger, p.Ledger.Kernel
-	text := fmt.Sprintf("%d %s seen by the kernel; to the wake-up: p50 %s, p99 %s, the longest %s", late.N, what, finding.Duration(late.P50), finding.Duration(late.P99), finding.Duration(late.Max))
+	text := fmt.Sprintf("%d %s seen by the kernel; to the wake-up: p50 %s, p99 %s, the longest %s",
+		late.N, what, finding.Duration(late.P50), finding.Duration(late.P99), finding.Duration(late.Max))
 	if why := p.Facts.halted(); why != "" {
 		// A poller that was not allowed to run is late for everything, through no fault of its own.
 		p.Blind(why)
@@ -42,7 +43,8 @@ func lookLate(p *Pass, what string, tag func(*account.Tags) int64, late *account
 		if busy && a.Leaf == account.LeafRunnable || namelessStop(r, a) != "" {
 			continue
 		}
-		if a.Leaf == account.LeafRunnable || a.Leaf == account.LeafLatePoll || a.Leaf == account.LeafNetwork || a.Leaf == account.LeafTimer {
+		if a.Leaf == account.LeafRunnable || a.Leaf == account.LeafLatePoll ||
+			a.Leaf == account.LeafNetwork || a.Leaf == account.LeafTimer {
 			p.Claim(i, min(a.NS, tag(&a.Tags)))
 		}
 	}
@@ -63,7 +65,8 @@ func busyPs(r *account.Result) bool {
 			queue += max(0, a.NS-late(a)-instead(a, account.InsteadIdle))
 		}
 	}
-	return queue > before && perRequest(&r.Slow, queue) >= queueFloor.NS && ratio(queue, r.Slow.WallNS) >= queueFloor.Share
+	return queue > before && perRequest(&r.Slow, queue) >= queueFloor.NS &&
+		ratio(queue, r.Slow.WallNS) >= queueFloor.Share
 }
 
 func tellLate(p *Pass, f *finding.Finding, what string, late *account.LateSum) {
@@ -73,12 +76,16 @@ func tellLate(p *Pass, f *finding.Finding, what string, late *account.LateSum) {
 	if 2*busy > p.NS() {
 		f.Summary += fmt.Sprintf("; meanwhile all %d Ps were busy, and then only sysmon polls, every 10 ms or so", c.Procs)
 	}
-	p.Proof("kernel records", "to the wake-up: p50 %s, p99 %s, the longest %s, of %d", finding.Duration(late.P50), finding.Duration(late.P99), finding.Duration(late.Max), late.N)
+	p.Proof("kernel records", "to the wake-up: p50 %s, p99 %s, the longest %s, of %d",
+		finding.Duration(late.P50), finding.Duration(late.P99), finding.Duration(late.Max), late.N)
 	if c.TotalNS > 0 {
-		p.Proof("ledger: capacity", "Ps were busy %s of the time, and %.1f goroutines waited for one on average", percent(1-ratio(c.IdleNS+c.IdleWorkNS, c.TotalNS)), c.RunnableAvg)
+		p.Proof("ledger: capacity",
+			"Ps were busy %s of the time, and %.1f goroutines waited for one on average",
+			percent(1-ratio(c.IdleNS+c.IdleWorkNS, c.TotalNS)), c.RunnableAvg)
 	}
 	p.measure()
-	f.Remedy = append(f.Remedy, "keep a P free to poll: run fewer CPU-bound goroutines than Ps, break up long loops, move batch work to another process",
+	f.Remedy = append(f.Remedy,
+		"keep a P free to poll: run fewer CPU-bound goroutines than Ps, break up long loops, move batch work to another process",
 		fmt.Sprintf("more CPUs and Ps (GOMAXPROCS is %d), if the host has idle CPUs", c.Procs))
 	f.Verify = p.verify("the lateness of slow requests is below " + p.per(p.NS()) + " per request")
 }

@@ -305,7 +305,8 @@ func tellLocks(p *Pass, locks []*account.Lock) (mostly account.Leaf, share float
 			parts = append(parts, fmt.Sprintf("%s %s", l, percent(ratio(did[l], p.NS()))))
 		}
 	}
-	p.Proof("execution trace: unlockers (inferred)", "while requests waited, those who unlocked later were: %s", strings.Join(parts, ", "))
+	p.Proof("execution trace: unlockers (inferred)",
+		"while requests waited, those who unlocked later were: %s", strings.Join(parts, ", "))
 	for i, l := range locks {
 		if i == 3 {
 			p.Proof("execution trace: locks", "%s more", times(int64(len(locks)-3), "site", "sites"))
@@ -319,19 +320,22 @@ func tellLocks(p *Pass, locks []*account.Lock) (mostly account.Leaf, share float
 	if did[account.LeafLimit] == 0 {
 		var left int64
 		for i := range p.Ledger.Slow.Accounts {
-			if a := &p.Ledger.Slow.Accounts[i]; a.Leaf == account.LeafLimit && a.Class == account.ClassLock && slices.Contains(locks, lockOf(p.Ledger, a.Site)) {
+			if a := &p.Ledger.Slow.Accounts[i]; a.Leaf == account.LeafLimit &&
+				a.Class == account.ClassLock && slices.Contains(locks, lockOf(p.Ledger, a.Site)) {
 				left += a.NS
 			}
 		}
 		if left > 0 {
-			p.Proof(p.column(), "another %s per request (%s) behind it is not claimed: the queue was too long to be followed to its holders", p.per(left), p.share(left))
+			p.Proof(p.column(),
+				"another %s per request (%s) behind it is not claimed: the queue was too long to be followed to its holders", p.per(left), p.share(left))
 		}
 	}
 	if unseen := did[account.LeafLockUnseen]; 2*unseen > p.NS() {
 		p.Doubt("for most of the waiting no holder was seen")
 	}
 	if had := p.tagged(func(t *account.Tags) int64 { return t.EnoughNS }); 2*had > p.NS() {
-		p.Proof("kernel records", "%s of it passed while every thread of the process that wanted a CPU had one", percent(ratio(had, p.NS())))
+		p.Proof("kernel records",
+			"%s of it passed while every thread of the process that wanted a CPU had one", percent(ratio(had, p.NS())))
 	} else if why := shortOfCPU(p.Ledger); why != "" && 2*stretched > p.NS() {
 		p.Doubt("%s; so the holders took longer than their work", why)
 	}
@@ -354,7 +358,9 @@ func tellLock(p *Pass, l *account.Lock) {
 	}
 	p.Proof("execution trace: locks", "%s", s)
 	if l.Handoffs > 0 {
-		p.Proof("execution trace: locks", "%s: in %s the woken waiter was runnable, not running, while the others waited for it", l.Sites[0], times(l.Handoffs, "hand-off", "hand-offs"))
+		p.Proof("execution trace: locks",
+			"%s: in %s the woken waiter was runnable, not running, while the others waited for it",
+			l.Sites[0], times(l.Handoffs, "hand-off", "hand-offs"))
 	}
 	if len(l.Sleeping) > 0 {
 		p.Proof("execution trace: locks", "%s: its holders waited in %s", l.Sites[0], sites(l.Sleeping, 0, 3))
@@ -378,7 +384,9 @@ func tellMutexProfile(p *Pass, locks []*account.Lock) {
 			}
 		}
 		if all > 0 {
-			p.Proof("mutex profile", "%s of its %s of waiting was ended by unlocking at these sites", percent(at/all), finding.Duration(int64(all)))
+			p.Proof("mutex profile",
+				"%s of its %s of waiting was ended by unlocking at these sites", percent(at/all),
+				finding.Duration(int64(all)))
 		}
 	}
 }
@@ -466,17 +474,23 @@ func lookRuntimeLocks(p *Pass) {
 func lockRemedies(f *finding.Finding, mostly account.Leaf, site string) {
 	switch mostly {
 	case account.LeafOnCPU:
-		f.Remedy = append(f.Remedy, "shorten what runs under the lock at "+site+": compute first, and take it only to swap the result in",
+		f.Remedy = append(f.Remedy, "shorten what runs under the lock at "+site+
+			": compute first, and take it only to swap the result in",
 			"shard the lock (by key or by P), or read without it: atomic.Pointer to an immutable copy, sync.Map for mostly-read maps")
 	case account.LeafRunnable, account.LeafLockBetween:
-		f.Remedy = append(f.Remedy, "holders mostly wait for a P, not for the work under the lock: take the lock less often (batch, shard), so that fewer hand-offs are needed",
+		f.Remedy = append(f.Remedy,
+			"holders mostly wait for a P, not for the work under the lock: take the lock less often (batch, shard), so that fewer hand-offs are needed",
 			"give the process more CPU; a shorter critical section alone will not help much")
 	case account.LeafNoCPU:
-		f.Remedy = append(f.Remedy, "holders mostly wait for a CPU, not for the work under the lock at "+site+": mend that first; a shorter section only makes such waits rarer")
+		f.Remedy = append(f.Remedy,
+			"holders mostly wait for a CPU, not for the work under the lock at "+site+
+				": mend that first; a shorter section only makes such waits rarer")
 	case account.LeafTimer, account.LeafNetwork:
-		f.Remedy = append(f.Remedy, "do not wait under the lock at "+site+": release it around network calls and sleeps, or use singleflight for one key instead of a lock for all")
+		f.Remedy = append(f.Remedy, "do not wait under the lock at "+site+
+			": release it around network calls and sleeps, or use singleflight for one key instead of a lock for all")
 	case account.LeafSyscall:
-		f.Remedy = append(f.Remedy, "move the call out of the lock at "+site+": hand the work to one goroutine through a bounded channel")
+		f.Remedy = append(f.Remedy, "move the call out of the lock at "+site+
+			": hand the work to one goroutine through a bounded channel")
 	case account.LeafAssist, account.LeafSweep, account.LeafAssistCredit:
 		f.Remedy = append(f.Remedy, "allocate outside the lock at "+site+": holders pay for GC while the others wait")
 	default:

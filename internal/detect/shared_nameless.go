@@ -72,20 +72,24 @@ func nameless(p *Pass) string {
 
 func tellNameless(p *Pass, f *finding.Finding, who string) {
 	f.Summary = fmt.Sprintf("%s stand still for %s (%s of their time) while only %s runs: it seems to stop the world", p.who(), p.per(p.NS()), p.share(p.NS()), who)
-	p.Proof("ledger: slow column", "goroutines could run, and yet all of the %d Ps but one were idle, and %s had that one", p.Ledger.Capacity.Procs, who)
+	p.Proof("ledger: slow column",
+		"goroutines could run, and yet all of the %d Ps but one were idle, and %s had that one",
+		p.Ledger.Capacity.Procs, who)
 	if k := kernelOf(p); k != nil && k.OnCPU != nil {
 		on, n := k.OnCPU, 0
 		for _, w := range works(on, account.WorkGoRuntime) {
 			for _, s := range w.Sites {
 				if s.Func == who && w.Name != account.OtherWorks && n < 3 {
 					n++
-					p.Proof("samples", "%s of the CPU time: %s, called from %s", percent(ratio(w.NS, on.NS)), w.Name, who)
+					p.Proof("samples", "%s of the CPU time: %s, called from %s",
+						percent(ratio(w.NS, on.NS)), w.Name, who)
 				}
 			}
 		}
 	}
 	p.measure()
 	p.Cap("a trace of Go 1.%d names only the collector's pauses: that the world was stopped is inferred", p.Ledger.Reader.Format)
-	f.Remedy = append(f.Remedy, "see which call of "+who+" stops the world: runtime.Stack of all goroutines, a goroutine profile or runtime.ReadMemStats; call it less often, or read runtime/metrics instead")
+	f.Remedy = append(f.Remedy, "see which call of "+who+
+		" stops the world: runtime.Stack of all goroutines, a goroutine profile or runtime.ReadMemStats; call it less often, or read runtime/metrics instead")
 	f.Verify = p.verify("what slow requests stand still is below " + p.per(p.NS()) + " per request")
 }

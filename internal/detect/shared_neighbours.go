@@ -34,7 +34,8 @@ var kernelThreads = []struct{ name, work string }{
 	{"kdamond", "the watching of memory accesses (DAMON): whoever set it up under /sys/kernel/mm/damon can slow it down or end it"},
 	{"ksmd", "the merging of equal pages: /sys/kernel/mm/ksm/run"},
 	{"migration/", "the moving of threads between CPUs: look for a taskset or cpuset that changes again and again"},
-	{"rcu", "the kernel's own cleaning up"}, {"kthreadd", "the creation of kernel threads"}, {"kauditd", "auditing: auditctl -l"},
+	{"rcu", "the kernel's own cleaning up"}, {"kthreadd", "the creation of kernel threads"},
+	{"kauditd", "auditing: auditctl -l"},
 }
 
 // kernelWork says what a thread of the kernel does; "" for other threads.
@@ -63,7 +64,8 @@ func kernelThread(k *account.Kernel, who string) string {
 // movable is the largest neighbour that is a program. It has no name if there is none.
 func movable(k *account.Kernel) account.Neighbour {
 	for _, b := range k.Neighbours {
-		if !b.Own && b.PID != 0 && b.Comm != recorder && !strings.HasPrefix(b.Comm, "swapper") && kernelWork(b.Comm) == "" {
+		if !b.Own && b.PID != 0 && b.Comm != recorder && !strings.HasPrefix(b.Comm, "swapper") &&
+			kernelWork(b.Comm) == "" {
 			return b
 		}
 	}

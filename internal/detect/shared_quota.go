@@ -122,9 +122,12 @@ func countedLine(p *Pass) {
 	if c.stood == 0 {
 		return
 	}
-	p.Proof("cpu.stat of "+c.level, "out of its quota in %.0f periods, for %s summed over CPUs: %s at least by the clock", c.periods, finding.Duration(int64(c.ns)), finding.Duration(c.stood))
+	p.Proof("cpu.stat of "+c.level,
+		"out of its quota in %.0f periods, for %s summed over CPUs: %s at least by the clock",
+		c.periods, finding.Duration(int64(c.ns)), finding.Duration(c.stood))
 	if len(p.pools) > 0 && c.pauses(p.Ledger.Kernel) {
-		p.Proof("cpu.stat of "+c.level, "%s on average in each of these periods: requests that came meanwhile waited for up to as long", finding.Duration(int64(float64(c.stood)/c.periods)))
+		p.Proof("cpu.stat of "+c.level,
+			"%s on average in each of these periods: requests that came meanwhile waited for up to as long", finding.Duration(int64(float64(c.stood)/c.periods)))
 	}
 	p.Proof("kernel records", "no thread of the process ran and one was queued for %s; without privilege a thread that is throttled looks queued", finding.Duration(p.Ledger.Kernel.StoodQueuedNS))
 }
@@ -169,7 +172,8 @@ func lookCounted(p *Pass) bool {
 		most := min(1, max(stoodStill(p), ratio(int64(c.ns), wall(k))))
 		p.Bound(0, most, finding.OfWall)
 		p.Clear("for %s to %s of the wall time, in %s, no thread of the process ran while %s was out of its quota (reported from %s up)",
-			percent(stoodStill(p)), percent(most), times(int64(c.periods), "period", "periods"), c.level, percent(stoodShare))
+			percent(stoodStill(p)), percent(most), times(int64(c.periods), "period", "periods"),
+			c.level, percent(stoodShare))
 	default:
 		claimCountedTerms(p, &c)
 	}

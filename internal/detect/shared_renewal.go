@@ -117,7 +117,9 @@ const clearsWith = 0.15
 // faults it is the program's own allocation.
 func clearing(p *Pass, on *account.OnCPU) (c account.Work) {
 	k := kernelOf(p)
-	if k == nil || k.OnCPU == nil || ratio(k.OnCPU.Of(account.WorkFault).Low, k.OnCPU.NS) < clearsWith || on == nil || on.Samples < account.LeastSamples {
+	if k == nil || k.OnCPU == nil ||
+		ratio(k.OnCPU.Of(account.WorkFault).Low, k.OnCPU.NS) < clearsWith || on == nil ||
+		on.Samples < account.LeastSamples {
 		return c
 	}
 	for _, w := range works(on, account.WorkAlloc) {

@@ -56,7 +56,8 @@ func cpuHints(r *account.Result) (hints []string) {
 	// accident.
 	if 20*r.Silences.SlowNS >= r.Slow.WallNS && r.Silences.SlowNS > 0 {
 		hints = append(hints, fmt.Sprintf("a reason to look: %s with no event of any thread for 20 ms or more while work was runnable, %s in all, %s of the slow requests' time",
-			times(r.Silences.N, "silence", "silences"), finding.Duration(r.Silences.NS), finding.Duration(r.Silences.SlowNS))+how)
+			times(r.Silences.N, "silence", "silences"), finding.Duration(r.Silences.NS),
+			finding.Duration(r.Silences.SlowNS))+how)
 	}
 	if why := shortOfCPU(r); why != "" {
 		hints = append(hints, "a reason to look: "+why+how)
@@ -131,7 +132,8 @@ func unlessStandstill(p *Pass) {
 			second = ns
 		}
 	}
-	if joined(p.Ledger) || p.outcome != undecided || 2*(first+second) < p.Claimed() || 2*silent <= p.Claimed() || p.below(p.Claimed()) != "" {
+	if joined(p.Ledger) || p.outcome != undecided || 2*(first+second) < p.Claimed() ||
+		2*silent <= p.Claimed() || p.below(p.Claimed()) != "" {
 		return
 	}
 	p.Blind(fmt.Sprintf("whether %s per slow request (%s) are GC's doing: %s of it passed while no thread of the process recorded anything for 20 ms or more, which a pause does not cause; see who else uses the CPUs, and record again",

@@ -4,7 +4,8 @@ import "strings"
 
 // taskRuntimes are libraries that run a program's tasks on a few threads, by the start of their
 // functions' names.
-var taskRuntimes = []string{"tokio::", "async_std::", "async_executor::", "smol::", "glommio::", "monoio::", "actix_rt::", "boost::asio::", "asio::", "seastar::", "folly::"}
+var taskRuntimes = []string{"tokio::", "async_std::", "async_executor::", "smol::", "glommio::",
+	"monoio::", "actix_rt::", "boost::asio::", "asio::", "seastar::", "folly::"}
 
 // tasksUnseen says, where the threads of such a runtime do the work, what is not seen: a task waits
 // without a thread, so that no thread shows what it waits for.

@@ -62,7 +62,8 @@ func (p *Pass) fewSamples() bool {
 				ns += a.NS
 			}
 		}
-		bound := finding.Bound{Scope: p.board.scope, NS: perRequest(p.Column(), ns), Share: ratio(ns, p.Column().WallNS), Of: finding.OfRequest}
+		bound := finding.Bound{Scope: p.board.scope, NS: perRequest(p.Column(), ns),
+			Share: ratio(ns, p.Column().WallNS), Of: finding.OfRequest}
 		if below := p.below(ns); below != "" && !p.tooMuch(bound) {
 			p.Bound(perRequest(p.Column(), ns), ratio(ns, p.Column().WallNS), finding.OfRequest)
 			p.Clear("all time on CPUs: %s", below)
@@ -87,7 +88,8 @@ func (p *Pass) blindWork() string {
 	case on == nil:
 		return "what CPU time went into: no sample of its threads' stacks; record with privilege (whystall doctor), while it works"
 	}
-	return fmt.Sprintf("what CPU time went into: only %s in this time (%d are needed): %s", times(on.Samples, "sample", "samples"), account.LeastSamples, longer(k, on.Samples))
+	return fmt.Sprintf("what CPU time went into: only %s in this time (%d are needed): %s",
+		times(on.Samples, "sample", "samples"), account.LeastSamples, longer(k, on.Samples))
 }
 
 // longer says for how long to record for enough samples at the same load. They come by chance, so
@@ -109,7 +111,8 @@ const mostSeconds = 300
 // noWork says that no sample met such work, and what that bounds.
 func (p *Pass) noWork(kinds ...account.WorkKind) string {
 	on := p.samples()
-	return fmt.Sprintf("none of %d samples met it: at most %s of the CPU time", on.Samples, percent(ratio(on.Of(kinds...).High, on.NS)))
+	return fmt.Sprintf("none of %d samples met it: at most %s of the CPU time", on.Samples,
+		percent(ratio(on.Of(kinds...).High, on.NS)))
 }
 
 // works are the parts of these kinds, the largest first.
@@ -168,7 +171,9 @@ func workSites(l []*account.Work) (out []account.Site) {
 func workLines(p *Pass, what string, kinds ...account.WorkKind) {
 	on := p.samples()
 	if w := on.Of(kinds...); w.Samples > 0 {
-		p.Proof("CPU samples", "%s: %s of the CPU time of %s (%s to %s at 95 %%), %d of %d samples", what, percent(ratio(w.NS, on.NS)), p.whose(), percent(ratio(w.Low, on.NS)), percent(ratio(w.High, on.NS)), w.Samples, on.Samples)
+		p.Proof("CPU samples", "%s: %s of the CPU time of %s (%s to %s at 95 %%), %d of %d samples",
+			what, percent(ratio(w.NS, on.NS)), p.whose(), percent(ratio(w.Low, on.NS)),
+			percent(ratio(w.High, on.NS)), w.Samples, on.Samples)
 	}
 	all := p.best()
 	if all == nil {
@@ -176,7 +181,9 @@ func workLines(p *Pass, what string, kinds ...account.WorkKind) {
 	}
 	if all != on {
 		if w := all.Of(kinds...); w.Samples > 0 {
-			p.Proof("CPU samples", "of the whole process: %s (%s to %s), %d of %d samples", percent(ratio(w.NS, all.NS)), percent(ratio(w.Low, all.NS)), percent(ratio(w.High, all.NS)), w.Samples, all.Samples)
+			p.Proof("CPU samples", "of the whole process: %s (%s to %s), %d of %d samples",
+				percent(ratio(w.NS, all.NS)), percent(ratio(w.Low, all.NS)),
+				percent(ratio(w.High, all.NS)), w.Samples, all.Samples)
 		}
 	}
 	for i, w := range works(all, kinds...) {

@@ -80,7 +80,8 @@ func foreignOf(on *account.OnCPU) (f foreign) {
 	f.work = on.Of(account.WorkSoftirq)
 	for _, w := range works(on, account.WorkInterrupt) {
 		if w.Name == deviceInterrupt {
-			f.work.NS, f.work.Samples, f.work.Low, f.work.High = f.work.NS+w.NS, f.work.Samples+w.Samples, f.work.Low+w.Low, f.work.High+w.High
+			f.work.NS, f.work.Samples, f.work.Low, f.work.High = f.work.NS+w.NS, f.work.Samples+
+				w.Samples, f.work.Low+w.Low, f.work.High+w.High
 		}
 	}
 	f.own = on.Of(account.WorkNetwork, account.WorkOwnSoftirq, account.WorkCopy).NS
@@ -97,7 +98,8 @@ func foreignOf(on *account.OnCPU) (f foreign) {
 }
 
 // socketCalls are system calls by which data comes from a socket or goes there.
-var socketCalls = []string{"read", "write", "readv", "writev", "recvfrom", "sendto", "recvmsg", "sendmsg", "recvmmsg", "sendmmsg", "sendfile64", "splice", "io_uring_enter"}
+var socketCalls = []string{"read", "write", "readv", "writev", "recvfrom", "sendto", "recvmsg",
+	"sendmsg", "recvmmsg", "sendmmsg", "sendfile64", "splice", "io_uring_enter"}
 
 func lookSoftirq(p *Pass) {
 	claimKsoftirqd(p)
@@ -179,7 +181,8 @@ func tellSoftirq(p *Pass, f *finding.Finding) {
 	}
 	if o.work.NS > 0 {
 		workLines(p, "softirqs", account.WorkSoftirq)
-		p.Proof("CPU samples", "its own calls on sockets, and softirqs within them, took %s of the CPU time: so much of the softirqs is taken for its own packets", percent(ratio(o.own, on.NS)))
+		p.Proof("CPU samples",
+			"its own calls on sockets, and softirqs within them, took %s of the CPU time: so much of the softirqs is taken for its own packets", percent(ratio(o.own, on.NS)))
 	}
 	hostSoftirqLines(p, o)
 	threadsLine(p)
@@ -193,7 +196,8 @@ func tellSoftirq(p *Pass, f *finding.Finding) {
 // softirqKinds names the kinds that are known, the largest first. A sample that came late, when
 // interrupts were let in again, has lost its kind.
 func softirqKinds(p *Pass) string {
-	l := slices.DeleteFunc(works(p.best(), account.WorkSoftirq), func(w *account.Work) bool { return w.Name == "other" })
+	l := slices.DeleteFunc(works(p.best(), account.WorkSoftirq),
+		func(w *account.Work) bool { return w.Name == "other" })
 	if s := names(l, 2); s != "" {
 		return s
 	}
@@ -210,7 +214,8 @@ func hostSoftirqLines(p *Pass, o foreign) {
 	for _, kind := range []string{"net-rx", "net-tx", "timer", "block", "tasklet", "rcu"} {
 		stream := "/host/softirqs/" + kind + ":softirqs"
 		if n, span, ok := p.Set.Delta(stream); ok && span > 0 && n/(float64(span)/1e9) >= 1000 {
-			p.Proof("/proc/softirqs", "%s: %.0f a second on all CPUs", strings.ToUpper(strings.ReplaceAll(kind, "-", "_")), n/(float64(span)/1e9))
+			p.Proof("/proc/softirqs", "%s: %.0f a second on all CPUs",
+				strings.ToUpper(strings.ReplaceAll(kind, "-", "_")), n/(float64(span)/1e9))
 		}
 	}
 	if all := foreignOf(p.Ledger.Kernel.OnCPU); all.ns > 0 && ns < all.ns/4 {

@@ -154,7 +154,8 @@ func spun(p *Pass, on, all *account.OnCPU) account.Work {
 // among that.
 func (p *Pass) behindSpinners(w account.Work) {
 	k := kernelOf(p)
-	if p.Scope() == finding.Process || k == nil || !joined(p.Ledger) || k.OnCPU == nil || k.OnCPU.NS <= 0 || ratio(w.Low, k.OnCPU.NS) < processLow {
+	if p.Scope() == finding.Process || k == nil || !joined(p.Ledger) || k.OnCPU == nil ||
+		k.OnCPU.NS <= 0 || ratio(w.Low, k.OnCPU.NS) < processLow {
 		return
 	}
 	p.claimQueue(scale(k.OnNS, w.NS, k.OnCPU.NS))
@@ -173,9 +174,10 @@ func (p *Pass) ownLoops(on *account.OnCPU, spin account.Work) {
 	if on == nil || on.Samples < account.LeastSamples {
 		return
 	}
-	own := sumWorks(on, account.WorkOwn, slices.DeleteFunc(works(on, account.WorkOwn, account.WorkInterprets), func(w *account.Work) bool {
-		return w.Kind == account.WorkInterprets && w.Name != account.MadeCode
-	}))
+	own := sumWorks(on, account.WorkOwn,
+		slices.DeleteFunc(works(on, account.WorkOwn, account.WorkInterprets), func(w *account.Work) bool {
+			return w.Kind == account.WorkInterprets && w.Name != account.MadeCode
+		}))
 	p.unclaimed(own)
 	if 2*spin.NS < own.NS && ratio(own.NS, on.NS) >= workFloor.Share {
 		p.Missing("whether the program's own code waits in loops whose instructions were not read, or which call functions through pointers or of other files: samples cannot tell them from computing, perf annotate shows them")
@@ -212,7 +214,8 @@ func tellSpinning(p *Pass, f *finding.Finding) {
 		at, instead = l[0].Sites[0].Func, "the loop"
 	}
 	f.Remedy = append(f.Remedy,
-		"let waiters sleep in "+at+": a mutex, a condition or a channel instead of "+instead+"; while it is free a mutex costs no more, and a wait costs a switch",
+		"let waiters sleep in "+at+": a mutex, a condition or a channel instead of "+instead+
+			"; while it is free a mutex costs no more, and a wait costs a switch",
 		"hold the lock for less, or divide it; no more threads that may spin at once than CPUs")
 	f.Verify = p.verify("spinning is gone, and the CPU time of a request falls by its share")
 }
@@ -226,8 +229,11 @@ func sleepLine(p *Pass, l []*account.Work) {
 		}
 	}
 	if k := kernelOf(p); ns > 0 && k != nil {
-		p.Proof("CPU samples", "%s of the process' CPU time goes into beginning and ending sleeps", percent(ratio(ns, p.best().NS)))
-		p.Proof("kernel records", "%s for less than a ms 100 times a second or more (%s such sleeps)", times(int64(k.ShortSleepers), "thread sleeps", "threads sleep"), perSecond(k.ShortSleeps, k))
+		p.Proof("CPU samples", "%s of the process' CPU time goes into beginning and ending sleeps",
+			percent(ratio(ns, p.best().NS)))
+		p.Proof("kernel records",
+			"%s for less than a ms 100 times a second or more (%s such sleeps)",
+			times(int64(k.ShortSleepers), "thread sleeps", "threads sleep"), perSecond(k.ShortSleeps, k))
 	}
 }
 
@@ -244,7 +250,8 @@ func napLine(p *Pass, l []*account.Work) {
 		return
 	}
 	k, wall := kernelOf(p), float64(max(p.Ledger.Capacity.WallNS, 1))/1e9
-	p.Proof("execution trace", "%.0f times a second a goroutine sleeps for less than 2 ms after it did so at the same place: %s of all ends of waits; mostly at %s",
+	p.Proof("execution trace",
+		"%.0f times a second a goroutine sleeps for less than 2 ms after it did so at the same place: %s of all ends of waits; mostly at %s",
 		float64(n.N)/wall, percent(ratio(n.N, n.Wakes)), whoSleeps(n))
 	p.Proof("CPU samples", "Go's scheduler takes %s of the process' CPU time, and the same part of that is due to them: %s",
 		percent(ratio(k.OnCPU.Of(account.WorkGoSched).NS, k.OnCPU.NS)), percent(ratio(ns, k.OnCPU.NS)))

@@ -108,7 +108,8 @@ func lookSTW(p *Pass) {
 		longest := "no stop-the-world of 100 us or more"
 		if len(r.STWs) > 0 {
 			s := &r.STWs[0]
-			longest = fmt.Sprintf("the longest of %s took %s (%s)%s", times(int64(len(r.STWs)), "range", "ranges"), finding.Duration(s.End-s.Begin), s.Kind, oursText(s))
+			longest = fmt.Sprintf("the longest of %s took %s (%s)%s",
+				times(int64(len(r.STWs)), "range", "ranges"), finding.Duration(s.End-s.Begin), s.Kind, oursText(s))
 		}
 		if oursNS > 0 {
 			longest += fmt.Sprintf("; pauses of our own recording, %s per slow request, are not counted", p.per(oursNS))
@@ -141,8 +142,10 @@ func oursText(s *account.STW) string {
 // CPU.
 func keptOff(l account.Leaf) bool {
 	switch l {
-	case account.LeafThrottled, account.LeafNoCPU, account.LeafAsleep, account.LeafFault, account.LeafReclaim, account.LeafMemcg, account.LeafCompaction,
-		account.LeafMmapLock, account.LeafTLB, account.LeafDisk, account.LeafNUMA, account.LeafKernelLock, account.LeafPipe, account.LeafLock:
+	case account.LeafThrottled, account.LeafNoCPU, account.LeafAsleep, account.LeafFault,
+		account.LeafReclaim, account.LeafMemcg, account.LeafCompaction,
+		account.LeafMmapLock, account.LeafTLB, account.LeafDisk, account.LeafNUMA,
+		account.LeafKernelLock, account.LeafPipe, account.LeafLock:
 		return true
 	}
 	return false
@@ -202,14 +205,16 @@ func tellSTW(p *Pass, f *finding.Finding) {
 		f.Summary += fmt.Sprintf("; in the worst of them most of the time passes until the last P stops, which was running %s", who)
 	}
 	if stopping+stopped > 0 {
-		p.Proof("execution trace: stop-the-world", "in these: %s until the last P stopped, %s stopped, %s starting (delays the initiator only)", finding.Duration(stopping), finding.Duration(stopped), finding.Duration(starting))
+		p.Proof("execution trace: stop-the-world",
+			"in these: %s until the last P stopped, %s stopped, %s starting (delays the initiator only)", finding.Duration(stopping), finding.Duration(stopped), finding.Duration(starting))
 	}
 	if joined(p.Ledger) {
 		tellBarriers(p, false)
 		p.fairControl()
 		p.measure()
 	} else {
-		p.Proof("not checked", "why the awaited thread was late: that needs the kernel's records; the awaited goroutine is inferred from the last P that stopped")
+		p.Proof("not checked",
+			"why the awaited thread was late: that needs the kernel's records; the awaited goroutine is inferred from the last P that stopped")
 	}
 	if p.root != nil && joined(p.Ledger) {
 		f.Remedy = append(f.Remedy, "the pauses are a symptom: see "+p.finding.BecauseOf)
@@ -260,15 +265,19 @@ func tellBarriers(p *Pass, ragged bool) {
 		if i == 2 {
 			break
 		}
-		t := fmt.Sprintf("%s at %s, %s: %s", finding.Duration(b.End-b.Begin), p.at(b.Begin), b.Kind, whoList(b.Leaves, 4))
+		t := fmt.Sprintf("%s at %s, %s: %s", finding.Duration(b.End-b.Begin), p.at(b.Begin), b.Kind,
+			whoList(b.Leaves, 4))
 		if !ragged {
-			t += fmt.Sprintf("; the world stopped %s, only the initiator delayed %s", finding.Duration(b.StoppedNS), finding.Duration(b.DelayedNS))
+			t += fmt.Sprintf("; the world stopped %s, only the initiator delayed %s",
+				finding.Duration(b.StoppedNS), finding.Duration(b.DelayedNS))
 		}
 		p.Proof("kernel records: "+what, "%s (%s)", t, orUnknown(string(b.Grade)))
 	}
 	if len(bs) > 0 {
-		p.Proof("kernel records: "+what, "%d were followed, step by step under PAUSES; %s of what they cost slow requests is proven, %s supported", len(bs),
-			percent(ratio(grades[account.GradeProven], sumOf(grades))), percent(ratio(grades[account.GradeSupported], sumOf(grades))))
+		p.Proof("kernel records: "+what,
+			"%d were followed, step by step under PAUSES; %s of what they cost slow requests is proven, %s supported", len(bs),
+			percent(ratio(grades[account.GradeProven], sumOf(grades))),
+			percent(ratio(grades[account.GradeSupported], sumOf(grades))))
 	}
 }
 
@@ -336,12 +345,15 @@ func stwLine(p *Pass, s *account.STW) string {
 			}
 			t += ")"
 		}
-		t += fmt.Sprintf(", %s stopped, %s starting", finding.Duration(s.Start-s.LastStop), finding.Duration(s.End-s.Start))
+		t += fmt.Sprintf(", %s stopped, %s starting", finding.Duration(s.Start-s.LastStop),
+			finding.Duration(s.End-s.Start))
 	case s.Start > 0 && s.Start < s.End:
-		t += fmt.Sprintf(": nobody was awaited, %s stopped, %s starting", finding.Duration(s.Start-s.Begin), finding.Duration(s.End-s.Start))
+		t += fmt.Sprintf(": nobody was awaited, %s stopped, %s starting",
+			finding.Duration(s.Start-s.Begin), finding.Duration(s.End-s.Start))
 	}
 	if s.SlowRequests > 0 {
-		t += fmt.Sprintf("; %s lost %s in all", times(int64(s.SlowRequests), "slow request", "slow requests"), finding.Duration(s.SlowNS))
+		t += fmt.Sprintf("; %s lost %s in all", times(int64(s.SlowRequests), "slow request",
+			"slow requests"), finding.Duration(s.SlowNS))
 	}
 	return t
 }
@@ -353,22 +365,27 @@ func stwRemedy(p *Pass, f *finding.Finding, kind string, worst []*account.STW, a
 	}
 	switch kind {
 	case account.StopReadMemStats:
-		f.Remedy = append(f.Remedy, "read runtime/metrics instead of runtime.ReadMemStats"+who+": it does not stop the world; or scrape less often",
+		f.Remedy = append(f.Remedy, "read runtime/metrics instead of runtime.ReadMemStats"+who+
+			": it does not stop the world; or scrape less often",
 			"with an old metrics client: upgrade prometheus/client_golang (v1.12 and later use runtime/metrics); expvar's memstats calls ReadMemStats at every request")
 	case account.StopGoroutineProfile, account.StopProfileCleanup, account.StopAllStacks, account.StopAllStacks1:
-		f.Remedy = append(f.Remedy, "take goroutine profiles less often"+who+", and never with debug=2: it stops the world for as long as it writes every stack")
+		f.Remedy = append(f.Remedy, "take goroutine profiles less often"+who+
+			", and never with debug=2: it stops the world for as long as it writes every stack")
 	case account.StopGOMAXPROCS:
 		f.Remedy = append(f.Remedy, "do not call runtime.GOMAXPROCS repeatedly"+who)
 	case account.StopMarkTermination, account.StopSweepTermination:
 		if awaited != "" {
-			f.Remedy = append(f.Remedy, "break up what "+awaited+" does in one go: clear and copy large slices in chunks, no long loops without calls under Go before 1.14")
+			f.Remedy = append(f.Remedy, "break up what "+awaited+
+				" does in one go: clear and copy large slices in chunks, no long loops without calls under Go before 1.14")
 		}
 		if v := p.Ledger.Reader.Format; v > 0 && v < 22 {
-			f.Remedy = append(f.Remedy, "Go before 1.14 cannot preempt a loop without calls, and every pause waits until it ends: look for one (a CPU profile has it), or build with a newer Go")
+			f.Remedy = append(f.Remedy,
+				"Go before 1.14 cannot preempt a loop without calls, and every pause waits until it ends: look for one (a CPU profile has it), or build with a newer Go")
 		}
 		f.Remedy = append(f.Remedy, "fewer cycles: raise GOGC with GOMEMLIMIT as the guard")
 		if !joined(p.Ledger) {
-			f.Remedy = append(f.Remedy, "see whether the process gets its CPUs: the cgroup's cpu.stat (nr_throttled), cat /proc/pressure/cpu; GOMAXPROCS not above the quota")
+			f.Remedy = append(f.Remedy,
+				"see whether the process gets its CPUs: the cgroup's cpu.stat (nr_throttled), cat /proc/pressure/cpu; GOMAXPROCS not above the quota")
 		}
 	default:
 		f.Remedy = append(f.Remedy, "find who stops the world"+who+" and do it less often")

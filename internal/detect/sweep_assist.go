@@ -88,12 +88,14 @@ func tellSweepAssist(p *Pass, f *finding.Finding) {
 			top = s
 		}
 	}
-	f.Summary = fmt.Sprintf("%s spend %s each (%s of their time) sweeping inside an allocation", p.who(), p.per(p.NS()), p.share(p.NS()))
+	f.Summary = fmt.Sprintf("%s spend %s each (%s of their time) sweeping inside an allocation",
+		p.who(), p.per(p.NS()), p.share(p.NS()))
 	if queued := p.grantedOf(leaf(account.LeafRunnable)); queued > 0 {
 		f.Summary = fmt.Sprintf("slow requests lose %s each (%s of their time) to allocations that sweep: %s in their own, %s waiting for a P that another allocation keeps",
 			p.per(p.NS()), p.share(p.NS()), p.per(p.NS()-queued), p.per(queued))
 	}
-	f.Summary += fmt.Sprintf("; the worst swept %s to reclaim %s in %s", finding.Bytes(top.Swept), finding.Bytes(top.Reclaimed), finding.Duration(top.End-top.Begin))
+	f.Summary += fmt.Sprintf("; the worst swept %s to reclaim %s in %s", finding.Bytes(top.Swept),
+		finding.Bytes(top.Reclaimed), finding.Duration(top.End-top.Begin))
 	for i, s := range ss {
 		if i == 3 {
 			p.Proof("execution trace: sweep", "%d more of this kind", len(ss)-3)
@@ -103,10 +105,13 @@ func tellSweepAssist(p *Pass, f *finding.Finding) {
 		if s.Site != "" {
 			at = ", allocating at " + s.Site
 		}
-		p.Proof("execution trace: sweep", "at %s: swept %s, reclaimed %s in %s%s", p.at(s.Begin), finding.Bytes(s.Swept), finding.Bytes(s.Reclaimed), finding.Duration(s.End-s.Begin), at)
+		p.Proof("execution trace: sweep", "at %s: swept %s, reclaimed %s in %s%s", p.at(s.Begin),
+			finding.Bytes(s.Swept), finding.Bytes(s.Reclaimed), finding.Duration(s.End-s.Begin), at)
 	}
-	f.Remedy = append(f.Remedy, "build with a newer Go: 1.16 and later are free of it, as far as was measured (golang/go#18155)",
-		"have fewer live objects of one size class at "+orUnknownSite(top.Site)+": pool them, or pack several into one allocation",
+	f.Remedy = append(f.Remedy,
+		"build with a newer Go: 1.16 and later are free of it, as far as was measured (golang/go#18155)",
+		"have fewer live objects of one size class at "+orUnknownSite(top.Site)+
+			": pool them, or pack several into one allocation",
 		"fewer cycles: raise GOGC, with GOMEMLIMIT as the guard")
 	f.Verify = p.verify("no sweep of 5 ms in " + p.who())
 }

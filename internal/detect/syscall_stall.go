@@ -143,7 +143,8 @@ func tellSyscallStall(p *Pass, f *finding.Finding) {
 		p.Doubt("%s; other calls look long for the same reason", why)
 	}
 	if polled > 0 {
-		p.Proof("execution trace: file waits", "%s of it parked on a file that the runtime polls (a pipe or terminal), and not inside a call", percent(ratio(polled, p.NS())))
+		p.Proof("execution trace: file waits",
+			"%s of it parked on a file that the runtime polls (a pipe or terminal), and not inside a call", percent(ratio(polled, p.NS())))
 	}
 	var own int64
 	p.granted(func(a *account.Account, ns int64) {
@@ -164,10 +165,12 @@ func tellSyscallStall(p *Pass, f *finding.Finding) {
 	}
 	if joined(p.Ledger) && p.Ledger.Kernel.Whole {
 		k := p.Ledger.Kernel
-		p.Proof("kernel records", "this trace does not say which thread made the call; all threads together were queued %s and throttled %s in the whole recording", finding.Duration(k.QueuedNS), finding.Duration(k.ThrottledNS))
+		p.Proof("kernel records",
+			"this trace does not say which thread made the call; all threads together were queued %s and throttled %s in the whole recording", finding.Duration(k.QueuedNS), finding.Duration(k.ThrottledNS))
 		p.measure()
 	} else if joined(p.Ledger) {
-		p.Proof("kernel records", "the thread was blocked in the call, by no disk, no reclaim, no fault and no lack of CPU")
+		p.Proof("kernel records",
+			"the thread was blocked in the call, by no disk, no reclaim, no fault and no lack of CPU")
 		p.measure()
 	} else {
 		p.Proof("not checked", "what the kernel did inside the call: that needs the kernel's records")
@@ -177,7 +180,8 @@ func tellSyscallStall(p *Pass, f *finding.Finding) {
 		site = ss[0].Func
 	}
 	if logs := loggerFunc(site) || strings.Contains(via, "os.(*File).Write"); logs {
-		f.Remedy = append(f.Remedy, "see what the file is: ls -l /proc/PID/fd; a pipe or terminal: mend its reader (log driver, collector, journald), or put a bounded buffer in front that drops and counts when full")
+		f.Remedy = append(f.Remedy,
+			"see what the file is: ls -l /proc/PID/fd; a pipe or terminal: mend its reader (log driver, collector, journald), or put a bounded buffer in front that drops and counts when full")
 	}
 	worker, queue := "goroutine", "channel"
 	if p.Ledger.Native {
@@ -190,9 +194,12 @@ func tellSyscallStall(p *Pass, f *finding.Finding) {
 		}
 	})
 	if 2*pipe > p.NS() {
-		f.Remedy = append(f.Remedy, "it is a pipe, a terminal or the like: see who is at its other end (ls -l /proc/PID/fd), a child process or the reader of the logs, and why that one is slow")
+		f.Remedy = append(f.Remedy,
+			"it is a pipe, a terminal or the like: see who is at its other end (ls -l /proc/PID/fd), a child process or the reader of the logs, and why that one is slow")
 	}
-	f.Remedy = append(f.Remedy, "see what the call waits for: cat /proc/PID/task/*/stack (root), cat /proc/pressure/io, strace -f -T -p PID for a moment (it slows the process)",
-		"move the call out of the request and out of locks: one "+worker+" behind a bounded "+queue+", or one call for many requests (group commit)")
+	f.Remedy = append(f.Remedy,
+		"see what the call waits for: cat /proc/PID/task/*/stack (root), cat /proc/pressure/io, strace -f -T -p PID for a moment (it slows the process)",
+		"move the call out of the request and out of locks: one "+worker+" behind a bounded "+queue+
+			", or one call for many requests (group commit)")
 	f.Verify = p.verify("what slow requests lose to this call is below " + p.per(p.NS()) + " per request")
 }

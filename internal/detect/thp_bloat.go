@@ -134,7 +134,8 @@ func lookSmapsAlone(p *Pass) {
 		p.Blind("how much of the resident memory is Go's heap: that needs runtime.MemStats (/debug/pprof/heap?debug=1, /debug/vars, or go_memstats_* of /metrics), or a whole smaps")
 	case int64(huge) < bloatLeast || huge/arena < p.det.Floor.Share:
 		p.Bound(0, huge/max(1, arena), finding.OfMemory)
-		p.Clear("%s of the %s resident in Go's heap are huge pages", finding.Bytes(int64(huge)), finding.Bytes(int64(arena)))
+		p.Clear("%s of the %s resident in Go's heap are huge pages", finding.Bytes(int64(huge)),
+			finding.Bytes(int64(arena)))
 	default:
 		p.ClaimBytes("huge pages in Go's heap", int64(huge), int64(arena), int64(arena))
 		p.Doubt("it is not known what the runtime holds, and huge pages under live memory help; compare with Sys - HeapReleased of runtime.MemStats, or with smaps of a node that has huge pages off")
@@ -166,10 +167,12 @@ func tellTHPBloat(p *Pass, f *finding.Finding) {
 	} else {
 		f.Summary = fmt.Sprintf("%s of %s resident are huge pages that fill memory which the Go runtime has returned", finding.Bytes(p.pooled()), finding.Bytes(m.RSS))
 		released, _ := latest(p, "/go/memory/heap/released:bytes")
-		p.Proof("memory ledger", "resident %s, mapped files %s, the runtime holds %s (Sys - HeapReleased; it has released %s)",
+		p.Proof("memory ledger",
+			"resident %s, mapped files %s, the runtime holds %s (Sys - HeapReleased; it has released %s)",
 			finding.Bytes(m.RSS), finding.Bytes(m.Files), finding.Bytes(m.Held()), finding.Bytes(int64(released)))
 		if m.AnonHuge >= 0 {
-			p.Proof("smaps_rollup", "AnonHugePages %s, LazyFree %s", finding.Bytes(m.AnonHuge), finding.Bytes(m.LazyFree))
+			p.Proof("smaps_rollup", "AnonHugePages %s, LazyFree %s", finding.Bytes(m.AnonHuge),
+				finding.Bytes(m.LazyFree))
 			// The difference cannot lie under what the runtime holds, even if all of that were huge
 			// pages.
 			if 2*max(0, m.AnonHuge-m.Held()) < p.pooled() {
@@ -180,7 +183,8 @@ func tellTHPBloat(p *Pass, f *finding.Finding) {
 			p.Proof("memory.stat", "anonymous memory of the cgroup in huge pages: %s", finding.Bytes(int64(huge)))
 		}
 		if m.End > m.Begin+bloatLeast {
-			p.Proof("/proc/PID/stat", "resident memory grew from %s to %s meanwhile", finding.Bytes(m.Begin), finding.Bytes(m.End))
+			p.Proof("/proc/PID/stat", "resident memory grew from %s to %s meanwhile",
+				finding.Bytes(m.Begin), finding.Bytes(m.End))
 		}
 	}
 	// Only merging fills what was returned. Memory of C is huge pages from its first touch, which

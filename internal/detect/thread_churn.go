@@ -59,7 +59,9 @@ const churnRate = 100
 const churnShare = 0.10
 
 // churnWords are parts of names of functions that make and end threads and their stacks.
-var churnWords = []string{"pthread_create", "allocate_stack", "start_thread", "__nptl_", "stack_cache", "clone", "thread_create", "std::thread", "pthread_exit", "exit_thread", "newosproc", "pthread_join", "advise_stack", "free_stack", account.OfItsStack}
+var churnWords = []string{"pthread_create", "allocate_stack", "start_thread", "__nptl_",
+	"stack_cache", "clone", "thread_create", "std::thread", "pthread_exit", "exit_thread",
+	"newosproc", "pthread_join", "advise_stack", "free_stack", account.OfItsStack}
 
 func ofChurn(names ...string) bool {
 	for _, n := range names {
@@ -141,7 +143,8 @@ func lookChurn(p *Pass) {
 		if why := p.below(p.Claimed()); why != "" {
 			p.claims, p.cpuQueue = nil, 0
 			// Where the CPUs are full, each request pays a little for it, and throughput falls.
-			if u := r.CPUs; p.board.scope == finding.Slow && u != nil && ratio(c.CPUNS, k.OnNS) >= churnShare && ratio(u.RunningNS+u.OthersNS, u.TotalNS) >= full {
+			if u := r.CPUs; p.board.scope == finding.Slow && u != nil &&
+				ratio(c.CPUNS, k.OnNS) >= churnShare && ratio(u.RunningNS+u.OthersNS, u.TotalNS) >= full {
 				p.claimTerm(termRunning, min(c.CPUNS, u.RunningNS), ratio(c.CPUNS, k.OnNS))
 				p.Cap("how much CPU time it takes is known from samples only")
 				return
@@ -213,17 +216,20 @@ func tellChurn(p *Pass, f *finding.Finding) {
 		f.Summary = fmt.Sprintf("%s threads are made and as many ended, which takes %s of its threads' CPU time (%s), and the CPUs are full", perSecond(c.Created, k), percent(ratio(c.CPUNS, k.OnNS)), finding.Duration(c.CPUNS))
 		p.measured = p.pooled()
 	} else if len(p.pools) > 0 {
-		f.Summary = fmt.Sprintf("%s threads are made and as many ended, which takes %s", perSecond(c.Created, k), finding.Duration(c.CreateNS+c.ExitNS))
+		f.Summary = fmt.Sprintf("%s threads are made and as many ended, which takes %s",
+			perSecond(c.Created, k), finding.Duration(c.CreateNS+c.ExitNS))
 		p.measured = p.pooled()
 	} else {
 		f.Summary = fmt.Sprintf("%s lose %s (%s of their time) making and ending threads: %s are made", p.who(), p.per(p.NS()), p.share(p.NS()), perSecond(c.Created, k))
 		p.measure()
 	}
 	p.Proof("kernel records", "%d threads made (%s), %d ended (%s); half of those that ended lived %s or less", c.Created, perSecond(c.Created, k), c.Exited, perSecond(c.Exited, k), finding.Duration(c.LifeP50))
-	p.Proof("kernel records", "from creation to first run: p50 %s, p99 %s, the longest %s", finding.Duration(c.FirstP50), finding.Duration(c.FirstP99), finding.Duration(c.FirstMax))
+	p.Proof("kernel records", "from creation to first run: p50 %s, p99 %s, the longest %s",
+		finding.Duration(c.FirstP50), finding.Duration(c.FirstP99), finding.Duration(c.FirstMax))
 	p.Proof("kernel records", "all threads together were blocked or queued for %s making threads, and for %s ending them and returning their stacks", finding.Duration(c.CreateNS), finding.Duration(c.ExitNS))
 	if c.CPUNS > 0 {
-		p.Proof("CPU samples", "%s of its threads' %s on CPUs in making and ending threads", finding.Duration(c.CPUNS), finding.Duration(k.OnNS))
+		p.Proof("CPU samples", "%s of its threads' %s on CPUs in making and ending threads",
+			finding.Duration(c.CPUNS), finding.Duration(k.OnNS))
 	}
 	queueLine(p, "making and ending threads")
 	if len(c.Makers) > 0 {
@@ -231,7 +237,9 @@ func tellChurn(p *Pass, f *finding.Finding) {
 	}
 	for i := range k.Futexes {
 		if fu := &k.Futexes[i]; ofChurn(fu.Name) || ofSites(fu.Sites) {
-			p.Proof("kernel records", "%s: %s, %s in all, up to %d in the queue%s", churnLock(fu), times(fu.Waits, "wait", "waits"), finding.Duration(fu.WaitNS), fu.MaxQueue, inferredText(fu.Inferred || fu.Name == ""))
+			p.Proof("kernel records", "%s: %s, %s in all, up to %d in the queue%s", churnLock(fu),
+				times(fu.Waits, "wait", "waits"), finding.Duration(fu.WaitNS), fu.MaxQueue,
+				inferredText(fu.Inferred || fu.Name == ""))
 			break
 		}
 	}
@@ -243,7 +251,8 @@ func tellChurn(p *Pass, f *finding.Finding) {
 	if len(c.Makers) > 0 {
 		who = " (made at " + c.Makers[0].Func + ")"
 	}
-	f.Remedy = append(f.Remedy, "keep threads: a pool with a bounded queue"+who+"; a database: thread_cache_size, pool-of-threads; clients: keep connections. It costs the memory of idle threads",
+	f.Remedy = append(f.Remedy, "keep threads: a pool with a bounded queue"+who+
+		"; a database: thread_cache_size, pool-of-threads; clients: keep connections. It costs the memory of idle threads",
 		"GLIBC_TUNABLES=glibc.pthread.stack_cache_size=1073741824 (1 GiB of stacks kept), or smaller stacks (pthread_attr_setstacksize, ulimit -s); with a steady stream of threads it changed nothing in one measurement")
 	f.Verify = p.verify("threads made a second fall")
 }

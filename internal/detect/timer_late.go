@@ -37,7 +37,8 @@ Verify
 Sources
   golang/go#38860, #38119, #41699; runtime/time.go; prctl(2), PR_SET_TIMERSLACK.`,
 	Look: func(p *Pass) {
-		lookLate(p, "timers", func(t *account.Tags) int64 { return t.DueNS }, &p.Ledger.Kernel.Late.Timers, kernel.SightTimers)
+		lookLate(p, "timers", func(t *account.Tags) int64 { return t.DueNS },
+			&p.Ledger.Kernel.Late.Timers, kernel.SightTimers)
 	},
 	Tell: func(p *Pass, f *finding.Finding) {
 		tellLate(p, f, "their timer is due", &p.Ledger.Kernel.Late.Timers)

@@ -99,7 +99,8 @@ var changers = []string{"mprotect", "pkey_mprotect", "mremap"}
 
 // changes are the parts of these kinds in such calls.
 func changes(on *account.OnCPU, kinds ...account.WorkKind) []*account.Work {
-	return slices.DeleteFunc(works(on, kinds...), func(w *account.Work) bool { return !slices.Contains(changers, w.Name) })
+	return slices.DeleteFunc(works(on, kinds...),
+		func(w *account.Work) bool { return !slices.Contains(changers, w.Name) })
 }
 
 // claimChanges claims the CPU time of calls that change rights or move pages, where the process
@@ -111,7 +112,8 @@ func claimChanges(p *Pass) bool {
 	sum := func(on *account.OnCPU, kinds ...account.WorkKind) account.Work {
 		return sumWorks(on, account.WorkSyscall, changes(on, kinds...))
 	}
-	if p.blindWork() != "" || !flushed || ratio(sum(all, account.WorkSyscall, account.WorkTLB).Low, all.NS) < minorLeast {
+	if p.blindWork() != "" || !flushed || ratio(sum(all, account.WorkSyscall, account.WorkTLB).Low,
+		all.NS) < minorLeast {
 		return false
 	}
 	if p.requests() {
@@ -156,20 +158,24 @@ func tellTLB(p *Pass, f *finding.Finding) {
 	if k.TLB.N > 0 {
 		p.Proof("kernel records", "flushes by the process: %s", perSecond(k.TLB.N, k))
 	}
-	p.Proof("CPU samples", "%s of its threads' %s on CPUs in flushes", finding.Duration(k.TLB.NS), finding.Duration(k.OnNS))
+	p.Proof("CPU samples", "%s of its threads' %s on CPUs in flushes", finding.Duration(k.TLB.NS),
+		finding.Duration(k.OnNS))
 	queueLine(p, "flushes")
-	for _, l := range []struct{ what, list string }{{"in", whoList(k.TLB.Flags, 4)}, {"called by", sites(k.TLB.Sites, 0, 4)}, {"threads:", whoList(k.TLB.By, 4)}} {
+	for _, l := range []struct{ what, list string }{{"in", whoList(k.TLB.Flags, 4)},
+		{"called by", sites(k.TLB.Sites, 0, 4)}, {"threads:", whoList(k.TLB.By, 4)}} {
 		if l.list != "" {
 			p.Proof("CPU samples", "of them %s %s", l.what, l.list)
 		}
 	}
 	p.Cap("how long each flush takes is known from samples only")
-	for _, s := range []struct{ stream, what string }{{"/host/interrupts/tlb:interrupts", "TLB shootdowns"}, {"/host/interrupts/call-function:interrupts", "call-function interrupts"}} {
+	for _, s := range []struct{ stream, what string }{{"/host/interrupts/tlb:interrupts",
+		"TLB shootdowns"}, {"/host/interrupts/call-function:interrupts", "call-function interrupts"}} {
 		if d, ns, ok := p.Set.Delta(s.stream); ok && ns > 0 {
 			p.Proof("/proc/interrupts", "%s received: %.0f a second, all CPUs", s.what, d/(float64(ns)/1e9))
 		}
 	}
-	f.Remedy = append(f.Remedy, "unmap less often: keep threads (a pool) and memory (MALLOC_TRIM_THRESHOLD_, retain of jemalloc); it costs resident memory",
+	f.Remedy = append(f.Remedy,
+		"unmap less often: keep threads (a pool) and memory (MALLOC_TRIM_THRESHOLD_, retain of jemalloc); it costs resident memory",
 		"fewer CPUs have to answer if the process runs on fewer: taskset, cpuset.cpus, numactl --cpunodebind; it costs parallelism")
 	f.Verify = p.verify("'TLB flush' of " + p.who() + " falls")
 }
@@ -185,8 +191,11 @@ func tellChanges(p *Pass, f *finding.Finding) {
 		f.Summary += ", called by " + s[0].Func
 	}
 	for _, w := range calls {
-		p.Proof("CPU samples", "%s takes %s of the process' CPU time (%s to %s at 95 %%), %d of %d samples, beside flushes%s", w.Name,
-			percent(ratio(w.NS, all.NS)), percent(ratio(w.Low, all.NS)), percent(ratio(w.High, all.NS)), w.Samples, all.Samples, fromSites(w))
+		p.Proof("CPU samples",
+			"%s takes %s of the process' CPU time (%s to %s at 95 %%), %d of %d samples, beside flushes%s", w.Name,
+			percent(ratio(w.NS, all.NS)), percent(ratio(w.Low, all.NS)),
+			percent(ratio(w.High, all.NS)), w.Samples, all.Samples, fromSites(w))
 	}
-	f.Remedy = append(f.Remedy, "change rights less often: one call for a whole area, or two mappings of the same memory with different rights (memfd_create); pkeys (pkey_set) switch rights without a call")
+	f.Remedy = append(f.Remedy,
+		"change rights less often: one call for a whole area, or two mappings of the same memory with different rights (memfd_create); pkeys (pkey_set) switch rights without a call")
 }

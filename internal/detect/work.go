@@ -73,7 +73,8 @@ func (p *Pass) samples() *account.OnCPU {
 // capWork caps what rests on samples that say too little.
 func (p *Pass) capWork() {
 	if p.work.ns > 0 && float64(p.work.low) < surely*float64(p.work.ns) {
-		p.Cap("how much CPU time it takes is known by samples only, and they are sure of %s of it", percent(ratio(p.work.low, p.work.ns)))
+		p.Cap("how much CPU time it takes is known by samples only, and they are sure of %s of it",
+			percent(ratio(p.work.low, p.work.ns)))
 	}
 }
 
@@ -90,7 +91,8 @@ func (p *Pass) smallProcess(ns int64) string {
 	if share >= processShare {
 		return ""
 	}
-	return "the process lost " + percent(share) + " of the time in which it had work (reported from " + percent(processShare) + " up)"
+	return "the process lost " + percent(share) +
+		" of the time in which it had work (reported from " + percent(processShare) + " up)"
 }
 
 func (p *Pass) smallWork(ns int64) string {
@@ -100,7 +102,8 @@ func (p *Pass) smallWork(ns int64) string {
 	case used < processUses:
 		return "the process used " + percent(used) + " of one CPU (looked into from " + percent(processUses) + " up)"
 	case share < processShare || low < processLow:
-		return percent(share) + " of its CPU time, surely " + percent(low) + " (reported from " + percent(processShare) + ", surely " + percent(processLow) + ", up)"
+		return percent(share) + " of its CPU time, surely " + percent(low) + " (reported from " +
+			percent(processShare) + ", surely " + percent(processLow) + ", up)"
 	}
 	return ""
 }

@@ -251,7 +251,8 @@ func (c *Case) Close() error {
 func checkMember(name string) error {
 	bad := name == "" || len(name) > maxName || name[0] == '.' || !fs.ValidPath(name)
 	for _, c := range []byte(name) {
-		ok := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '-' || c == '_' || c == '/'
+		ok := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' ||
+			c == '-' || c == '_' || c == '/'
 		bad = bad || !ok
 	}
 	if bad {

@@ -17,7 +17,8 @@ func testManifest() Manifest {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	return Manifest{
 		Whystall: "test", Begun: Moment{at, 1000}, Target: Target{Service: Service{URL: "http://h:6060/debug/pprof/"}},
-		Requests: []Request{{Member: TraceMember, Path: "/debug/pprof/trace", Sent: Moment{at, 1000}, Ended: Moment{at.Add(time.Second), 1000 + 1e9}, Lost: "the service went away"}},
+		Requests: []Request{{Member: TraceMember, Path: "/debug/pprof/trace",
+			Sent: Moment{at, 1000}, Ended: Moment{at.Add(time.Second), 1000 + 1e9}, Lost: "the service went away"}},
 	}
 }
 
@@ -185,21 +186,29 @@ func TestOpenUntrusted(t *testing.T) {
 		data []byte
 		want string
 	}{
-		"empty":     {nil, "not a zip file, or cut short: copy it again"},
-		"cut":       {good[:len(good)-30], "not a zip file, or cut short: copy it again"},
-		"noman":     {zipOf(t, "a", "b"), "holds no manifest.json: this is not a case of whystall"},
-		"traversal": {zipOf(t, manifestMember, goodManifest, "../../etc/cron.d/x", "b"), `member "../../etc/cron.d/x": not a name that a case uses`},
-		"absolute":  {zipOf(t, manifestMember, goodManifest, "/etc/x", "b"), `member "/etc/x": not a name that a case uses`},
-		"escape":    {zipOf(t, manifestMember, goodManifest, "\x1b]0;x", "b"), `member "\x1b]0;x": not a name that a case uses`},
-		"twice":     {zipOf(t, manifestMember, goodManifest, "a", "1", "a", "2"), `member "a" appears twice`},
-		"unpacks":   {zipOf(t, manifestMember, goodManifest, "a", strings.Repeat("0", 80<<20)), `member "a": 83886080 bytes, packed to less than 1/100: no recording is like that`},
-		"many":      {zipOf(t, many...), "holds 4097 members, a case at most 4096"},
-		"endless":   {zipOf(t, endless...), "its list of members is too long for a case"},
-		"bomb":      {zipOf(t, manifestMember, strings.Repeat(" ", maxManifest+1)), "read manifest.json in FILE: more than 16 MiB"},
-		"json":      {zipOf(t, manifestMember, "{"), "read manifest.json: unexpected end of JSON input"},
-		"other":     {zipOf(t, manifestMember, "{}"), "read manifest.json: no schema version: this is not a case"},
-		"lists":     {zipOf(t, manifestMember, `{"schema":1,"requests":[`+strings.Repeat("{},", 5000)+"{}]}"), "read manifest.json: lists 5001 requests and 0 collectors, a case at most 4096"},
-		"newer":     {zipOf(t, manifestMember, `{"schema":9,"whystall":"v9"}`), `read manifest.json: made by whystall "v9" with schema 9, this one reads up to 1: use a newer whystall`},
+		"empty": {nil, "not a zip file, or cut short: copy it again"},
+		"cut":   {good[:len(good)-30], "not a zip file, or cut short: copy it again"},
+		"noman": {zipOf(t, "a", "b"), "holds no manifest.json: this is not a case of whystall"},
+		"traversal": {zipOf(t, manifestMember, goodManifest, "../../etc/cron.d/x", "b"),
+			`member "../../etc/cron.d/x": not a name that a case uses`},
+		"absolute": {zipOf(t, manifestMember, goodManifest, "/etc/x", "b"),
+			`member "/etc/x": not a name that a case uses`},
+		"escape": {zipOf(t, manifestMember, goodManifest, "\x1b]0;x", "b"),
+			`member "\x1b]0;x": not a name that a case uses`},
+		"twice": {zipOf(t, manifestMember, goodManifest, "a", "1", "a", "2"), `member "a" appears twice`},
+		"unpacks": {zipOf(t, manifestMember, goodManifest, "a", strings.Repeat("0", 80<<20)),
+			`member "a": 83886080 bytes, packed to less than 1/100: no recording is like that`},
+		"many":    {zipOf(t, many...), "holds 4097 members, a case at most 4096"},
+		"endless": {zipOf(t, endless...), "its list of members is too long for a case"},
+		"bomb": {zipOf(t, manifestMember, strings.Repeat(" ", maxManifest+1)),
+			"read manifest.json in FILE: more than 16 MiB"},
+		"json":  {zipOf(t, manifestMember, "{"), "read manifest.json: unexpected end of JSON input"},
+		"other": {zipOf(t, manifestMember, "{}"), "read manifest.json: no schema version: this is not a case"},
+		"lists": {zipOf(t, manifestMember, `{"schema":1,"requests":[`+
+			strings.Repeat("{},", 5000)+"{}]}"),
+			"read manifest.json: lists 5001 requests and 0 collectors, a case at most 4096"},
+		"newer": {zipOf(t, manifestMember, `{"schema":9,"whystall":"v9"}`),
+			`read manifest.json: made by whystall "v9" with schema 9, this one reads up to 1: use a newer whystall`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "x.case")
@@ -210,7 +219,8 @@ func TestOpenUntrusted(t *testing.T) {
 			if err == nil {
 				t.Fatal("it opened")
 			}
-			if got := strings.ReplaceAll(strings.TrimPrefix(err.Error(), "open "+file+": "), file, "FILE"); got != tc.want {
+			if got := strings.ReplaceAll(strings.TrimPrefix(err.Error(), "open "+file+": "), file,
+				"FILE"); got != tc.want {
 				t.Errorf("got  %s\nwant %s", got, tc.want)
 			}
 		})
@@ -266,7 +276,8 @@ func TestWallOffset(t *testing.T) {
 // FuzzOpen opens arbitrary bytes as a case and reads all of it, within bounds.
 func FuzzOpen(f *testing.F) {
 	f.Add(zipOf(f, manifestMember, goodManifest, "trace.out", "go 1.26 trace"))
-	f.Add(zipOf(f, manifestMember, `{"schema":1,"requests":[{"member":"trace.out","sent":{"utc":"2026-01-02T03:04:05Z"}}]}`))
+	f.Add(zipOf(f, manifestMember,
+		`{"schema":1,"requests":[{"member":"trace.out","sent":{"utc":"2026-01-02T03:04:05Z"}}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c := &Case{Name: "x", sizes: map[string]int64{}}
 		if c.index(bytes.NewReader(data), int64(len(data))) != nil {

@@ -41,7 +41,8 @@ func (m *Manifest) doubt() {
 		m.Host.CPUs = 0
 	}
 	if m.Toll != nil && !m.Toll.holds() {
-		m.Doubts = append(m.Doubts, "manifest.json: its counts of the target cannot be: what the recording cost the service is not known")
+		m.Doubts = append(m.Doubts,
+			"manifest.json: its counts of the target cannot be: what the recording cost the service is not known")
 		m.Toll = nil
 	}
 }

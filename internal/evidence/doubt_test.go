@@ -18,7 +18,8 @@ func TestManifestTimesThatCannotBe(t *testing.T) {
 		{manifest(good, `{"utc":"1601-01-01T00:00:00Z","mono_ns":1}`, 2), "a time in the year 1601 cannot be"},
 		{manifest(good, `{"utc":"2026-11-21T10:00:01Z","mono_ns":-7}`, 2), "a monotonic time of -7 ns cannot be"},
 		{manifest(good, `{"utc":"2027-11-21T10:00:00Z","mono_ns":1000000001}`, 2), "times that lie 8760 hours apart"},
-		{manifest(good, `{"utc":"2026-11-21T10:00:00Z","mono_ns":1000000000000000000}`, 2), "monotonic times that lie 277778 hours apart"},
+		{manifest(good, `{"utc":"2026-11-21T10:00:00Z","mono_ns":1000000000000000000}`, 2),
+			"monotonic times that lie 277778 hours apart"},
 		{manifest(good, good, -1), "a host of -1 CPUs cannot be"},
 	} {
 		m, err := ParseManifest([]byte(c.text))

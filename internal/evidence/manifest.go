@@ -185,7 +185,8 @@ func ParseManifest(b []byte) (*Manifest, error) {
 		return nil, fmt.Errorf("read manifest.json: lists %d requests and %d collectors, a case at most %d", len(m.Requests), len(m.Collectors), maxMembers)
 	}
 	t := &m.Target
-	for _, s := range []*string{&m.Whystall, &m.Stopped, &m.Host.Kernel, &t.URL, &t.Comm, &t.Exe, &t.Runtime, &t.GoVersion, &t.BuildID, &t.Ended} {
+	for _, s := range []*string{&m.Whystall, &m.Stopped, &m.Host.Kernel, &t.URL, &t.Comm, &t.Exe,
+		&t.Runtime, &t.GoVersion, &t.BuildID, &t.Ended} {
 		clip(s)
 	}
 	if t.Halted != nil {

@@ -21,7 +21,8 @@ import (
 // A counter may omit its shape, and any record its zero fields. A float is printed with all its
 // digits, so that a record that is printed and parsed is the same.
 
-var shapeNames = [...]string{Event: "event", Interval: "interval", Sample: "sample", Counter: "counter", Fact: "fact", GapShape: "gap"}
+var shapeNames = [...]string{Event: "event", Interval: "interval", Sample: "sample",
+	Counter: "counter", Fact: "fact", GapShape: "gap"}
 
 // String is the shape's name in the text twin.
 func (s Shape) String() string {

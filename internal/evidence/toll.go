@@ -129,7 +129,8 @@ func (t *Toll) holds() bool {
 			return false
 		}
 		for _, s := range t.Stages[i].Slices {
-			for _, n := range []int64{s.NS, s.CPUNS, s.QueuedNS, s.ThrottledNS, s.Switches, s.ReadBytes, s.Reads, s.NetBytes, s.NetPackets, s.IdleNS, s.OwnNS} {
+			for _, n := range []int64{s.NS, s.CPUNS, s.QueuedNS, s.ThrottledNS, s.Switches,
+				s.ReadBytes, s.Reads, s.NetBytes, s.NetPackets, s.IdleNS, s.OwnNS} {
 				if n < 0 || n > maxCount {
 					return false
 				}

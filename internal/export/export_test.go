@@ -29,35 +29,50 @@ func sample() *Source {
 		{Leaf: account.LeafOnCPU, Class: account.ClassOwn, NS: 10},
 	}
 	story := &account.Story{
-		Begin: 1000, End: 1100, Actor: 7, Names: []string{"", evil, "main.get"}, Stacks: [][]account.Site{nil, {{Func: evil, File: evil, Line: 3}}},
-		Chain: []account.Link{{Begin: 1000, End: 1070, Class: account.ClassMessage, Leaf: account.LeafRunnable, Lane: 1, Site: 2, Stack: 1}, {Begin: 1070, End: 1100, Class: account.ClassOwn, Leaf: account.LeafOnCPU, Lane: -1}},
+		Begin: 1000, End: 1100, Actor: 7, Names: []string{"", evil, "main.get"},
+		Stacks: [][]account.Site{nil, {{Func: evil, File: evil, Line: 3}}},
+		Chain: []account.Link{{Begin: 1000, End: 1070, Class: account.ClassMessage,
+			Leaf: account.LeafRunnable, Lane: 1, Site: 2, Stack: 1},
+			{Begin: 1070, End: 1100, Class: account.ClassOwn, Leaf: account.LeafOnCPU, Lane: -1}},
 		Lanes: []account.Lane{
 			{Kind: account.LaneGoroutine, ID: 7, Name: evil, Spans: []account.Span{
-				{Begin: 1000, End: 1070, State: account.LeafOther, By: 1, ByKind: account.LaneGoroutine, ByID: 8, Stack: 1},
+				{Begin: 1000, End: 1070, State: account.LeafOther, By: 1,
+					ByKind: account.LaneGoroutine, ByID: 8, Stack: 1},
 				{Begin: 1070, End: 1100, State: account.LeafOnCPU}}},
-			{Kind: account.LaneGoroutine, ID: 8, Spans: []account.Span{{Begin: 1000, End: 1080, State: account.LeafOnCPU}}},
+			{Kind: account.LaneGoroutine, ID: 8,
+				Spans: []account.Span{{Begin: 1000, End: 1080, State: account.LeafOnCPU}}},
 			{Kind: account.LaneP, Spans: []account.Span{{Begin: 1000, End: 1080, State: account.LeafOnCPU, Detail: 1}}},
 		},
 	}
 	second := *story
 	second.Begin, second.End, second.Actor = 1010, 1090, 9
-	second.Lanes = []account.Lane{{Kind: account.LaneGoroutine, ID: 8, Spans: []account.Span{{Begin: 1010, End: 1090, State: account.LeafOnCPU}}}, {Kind: account.LaneP, ID: 1, Spans: []account.Span{{Begin: 1010, End: 1090, State: account.LeafOnCPU}}}}
+	second.Lanes = []account.Lane{{Kind: account.LaneGoroutine, ID: 8,
+		Spans: []account.Span{{Begin: 1010, End: 1090, State: account.LeafOnCPU}}},
+		{Kind: account.LaneP, ID: 1, Spans: []account.Span{{Begin: 1010, End: 1090, State: account.LeafOnCPU}}}}
 	second.Chain = nil
 	l := &account.Result{
 		Begin: 900, End: 2000, Monotonic: true, Wall: true, WallOffset: 1_700_000_000_000_000_000,
-		Slow:     account.Column{Requests: 1, WallNS: 100, Accounts: accounts},
-		Requests: account.Requests{Count: 2, Slow: 1, Slowest: []account.Request{{Begin: 1000, End: 1100, Entry: evil, Name: evil, Goroutine: 7, Accounts: accounts}, {Begin: 1010, End: 1090, Entry: "main.two", Goroutine: 9}}},
-		Stories:  []*account.Story{story, &second},
-		Waits: account.Waits{{Parent: -1, NS: 90}, {Parent: 0, Name: "runnable in Go", Leaf: account.LeafRunnable, NS: 70}, {Parent: 1, Name: evil, Leaf: account.LeafRunnable, NS: 70},
+		Slow: account.Column{Requests: 1, WallNS: 100, Accounts: accounts},
+		Requests: account.Requests{Count: 2, Slow: 1,
+			Slowest: []account.Request{{Begin: 1000, End: 1100, Entry: evil, Name: evil,
+				Goroutine: 7, Accounts: accounts}, {Begin: 1010, End: 1090, Entry: "main.two", Goroutine: 9}}},
+		Stories: []*account.Story{story, &second},
+		Waits: account.Waits{{Parent: -1, NS: 90},
+			{Parent: 0, Name: "runnable in Go", Leaf: account.LeafRunnable, NS: 70},
+			{Parent: 1, Name: evil, Leaf: account.LeafRunnable, NS: 70},
 			{Parent: 0, Name: "throttled", Leaf: account.LeafThrottled, NS: 19}},
-		Series: account.Series{Whole: true, Entries: []string{evil}, Largest: []account.Named{{Leaf: account.LeafRunnable, Actor: evil}},
-			Dots:   []account.Dot{{Begin: 1000, NS: 100, Slow: true}, {Begin: 1050, NS: 100}},
-			Bands:  []account.Band{{Kind: account.BandMark, Begin: 1000, End: 1010}},
-			Levels: []account.Level{{Stream: "/host/psi/cpu/some:ns", Points: []account.LevelPoint{{Begin: 900, End: 1500, Share: 0.5}}}}},
+		Series: account.Series{Whole: true, Entries: []string{evil},
+			Largest: []account.Named{{Leaf: account.LeafRunnable, Actor: evil}},
+			Dots:    []account.Dot{{Begin: 1000, NS: 100, Slow: true}, {Begin: 1050, NS: 100}},
+			Bands:   []account.Band{{Kind: account.BandMark, Begin: 1000, End: 1010}},
+			Levels: []account.Level{{Stream: "/host/psi/cpu/some:ns",
+				Points: []account.LevelPoint{{Begin: 900, End: 1500, Share: 0.5}}}}},
 		STWs: []account.STW{{Begin: 1000, LastStop: 1001, Start: 1002, End: 1003, Kind: evil}},
 	}
 	return &Source{Ledger: l, Service: evil, PID: 4, Findings: []finding.Finding{
-		{Cause: "sched-latency", Title: evil, Confidence: finding.Supported, Share: 0.7, Explains: finding.Explains{NS: 70}, Evidence: []finding.Evidence{{Text: evil, Source: evil}}, Remedy: []string{evil}},
+		{Cause: "sched-latency", Title: evil, Confidence: finding.Supported, Share: 0.7,
+			Explains: finding.Explains{NS: 70},
+			Evidence: []finding.Evidence{{Text: evil, Source: evil}}, Remedy: []string{evil}},
 		{Cause: "cpu-throttled", BecauseOf: "sched-latency", Title: "t"},
 	}}
 }
@@ -115,7 +130,8 @@ func TestPprof(t *testing.T) {
 // A damaged tree, whose children are more than their parent, keeps the root's sum.
 func TestDamagedTree(t *testing.T) {
 	sum := int64(0)
-	for _, w := range leaves(account.Waits{{Parent: -1, NS: 10}, {Parent: 0, Name: "a", NS: 9}, {Parent: 0, Name: "b", NS: 9}, {Parent: 1, Name: "c", NS: 50}, {Parent: 7, Name: "d", NS: 5}}) {
+	for _, w := range leaves(account.Waits{{Parent: -1, NS: 10}, {Parent: 0, Name: "a", NS: 9},
+		{Parent: 0, Name: "b", NS: 9}, {Parent: 1, Name: "c", NS: 50}, {Parent: 7, Name: "d", NS: 5}}) {
 		sum += w.ns
 	}
 	if sum != 10 {
@@ -197,7 +213,8 @@ func otlpID(t *testing.T, b []byte, n int) string {
 func TestClean(t *testing.T) {
 	for in, want := range map[string]string{
 		"main.f": "main.f", " a\tb\n": "a b", "\xff": "\uFFFD", "a\x00b": "a\uFFFDb", "\u202eevil": "\uFFFDevil",
-		strings.Repeat("ü", 300): strings.Repeat("ü", 256) + "…", "a" + strings.Repeat("ü", 300): "a" + strings.Repeat("ü", 255) + "…",
+		strings.Repeat("ü", 300): strings.Repeat("ü", 256) + "…", "a" +
+			strings.Repeat("ü", 300): "a" + strings.Repeat("ü", 255) + "…",
 	} {
 		if got := clean(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)

@@ -21,10 +21,13 @@ func (p *perfetto) stories() {
 		q := &p.l.Requests.Slowest[i]
 		name := cmp.Or(clean(q.Name), clean(q.Entry), "request")
 		id := p.track(track{parent: group, name: fmt.Sprintf("%d: %s, %s", i+1, name, finding.Duration(q.End-q.Begin))})
-		notes := []note{{name: "entry", text: clean(q.Entry)}, {name: "goroutine", number: q.Goroutine}, {name: "reason", text: text(q.Reason)}}
+		notes := []note{{name: "entry", text: clean(q.Entry)},
+			{name: "goroutine", number: q.Goroutine}, {name: "reason", text: text(q.Reason)}}
 		for j := range q.Accounts[:min(len(q.Accounts), mostEvents)] {
 			a := &q.Accounts[j]
-			notes = append(notes, note{name: clean(account.Words(account.Named{Class: a.Class, Leaf: a.Leaf, Actor: a.Actor, Site: a.Site, Detail: a.Detail, Holder: a.Holder}, clean)) + " ns", number: a.NS})
+			notes = append(notes,
+				note{name: clean(account.Words(account.Named{Class: a.Class, Leaf: a.Leaf,
+					Actor: a.Actor, Site: a.Site, Detail: a.Detail, Holder: a.Holder}, clean)) + " ns", number: a.NS})
 		}
 		p.slice(id, q.Begin, q.End, 0, name, notes...)
 		if s := p.s.story(q); s != nil {
@@ -38,8 +41,10 @@ func (p *perfetto) chain(id uint64, s *account.Story) {
 	t := stackTexts(s)
 	for i := range s.Chain {
 		l := &s.Chain[i]
-		notes := []note{{name: "class", text: clean(string(l.Class))}, {name: "awaited at", text: clean(s.Names[l.Site])}, {name: "detail", text: clean(s.Names[l.Detail])},
-			{name: "waits followed", number: int64(l.Depth)}, {name: "stack", text: t[l.Stack]}, {name: "short ones joined", number: int64(l.Several)}}
+		notes := []note{{name: "class", text: clean(string(l.Class))},
+			{name: "awaited at", text: clean(s.Names[l.Site])}, {name: "detail", text: clean(s.Names[l.Detail])},
+			{name: "waits followed", number: int64(l.Depth)}, {name: "stack", text: t[l.Stack]},
+			{name: "short ones joined", number: int64(l.Several)}}
 		if l.Lane >= 0 && l.Lane < len(s.Lanes) {
 			notes = append(notes, note{name: "of", text: laneName(&s.Lanes[l.Lane])})
 		}
@@ -110,7 +115,8 @@ func (p *perfetto) lanes() {
 		kind account.LaneKind
 		name string
 	}{
-		{account.LaneGoroutine, "goroutines of the slowest requests"}, {account.LaneP, "Ps meanwhile, by who held them"},
+		{account.LaneGoroutine, "goroutines of the slowest requests"},
+		{account.LaneP, "Ps meanwhile, by who held them"},
 		{account.LaneThread, "threads of these goroutines"}, {account.LaneCPU, "CPUs of these threads"},
 	} {
 		var ids []int64
@@ -202,7 +208,8 @@ func (p *perfetto) wakes(all map[laneKey]*told) {
 			}
 			p.flows++
 			woken.ends = base + p.flows
-			p.events = append(p.events, event{at: at, mark: markInstant, track: waker.id, name: "wakes " + t.name, flow: woken.ends})
+			p.events = append(p.events, event{at: at, mark: markInstant, track: waker.id,
+				name: "wakes " + t.name, flow: woken.ends})
 		}
 	}
 }
@@ -215,7 +222,8 @@ func (p *perfetto) told(t *told) {
 		if t.occupied && detail != "" {
 			name, detail = detail, name
 		}
-		at := p.slice(t.id, x.Begin, x.End, 0, name, note{name: "detail", text: detail}, note{name: "ended by", text: clean(s.Names[x.By])}, note{name: "on", text: clean(s.Names[x.On])},
+		at := p.slice(t.id, x.Begin, x.End, 0, name, note{name: "detail", text: detail},
+			note{name: "ended by", text: clean(s.Names[x.By])}, note{name: "on", text: clean(s.Names[x.On])},
 			note{name: "stack", text: x.stacks[x.Stack]}, note{name: "short ones joined", number: int64(x.Several)})
 		if at >= 0 {
 			p.events[at].ends = x.ends

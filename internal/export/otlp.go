@@ -28,8 +28,10 @@ func writeOTLP(s *Source, w io.Writer) error {
 	if !l.Wall {
 		clock = "trace start" // the recording does not say when it was
 	}
-	about := attributes{}.text("service.name", s.service()).text("host.name", s.Host).number("process.pid", int64(s.PID)).text("whystall.clock", clock)
-	data := otlpData{[]otlpResourceSpans{{otlpResource{about}, []otlpScopeSpans{{otlpScope{"whystall", s.Version}, spans}}}}}
+	about := attributes{}.text("service.name", s.service()).text("host.name",
+		s.Host).number("process.pid", int64(s.PID)).text("whystall.clock", clock)
+	data := otlpData{[]otlpResourceSpans{{otlpResource{about},
+		[]otlpScopeSpans{{otlpScope{"whystall", s.Version}, spans}}}}}
 	return json.NewEncoder(w).Encode(data)
 }
 
@@ -58,22 +60,33 @@ func (o *otlp) findings() []otlpSpan {
 	l := o.s.Ledger
 	trace, top := o.id(16, "findings"), o.id(8, "findings")
 	q := &l.Requests
-	out := []otlpSpan{{TraceID: trace, SpanID: top, Name: "whystall findings", Kind: otlpInternal, Start: o.at(l.Begin), End: o.at(l.End),
+	out := []otlpSpan{{TraceID: trace, SpanID: top, Name: "whystall findings", Kind: otlpInternal,
+		Start: o.at(l.Begin), End: o.at(l.End),
 		Attributes: attributes{}.number("whystall.requests", q.Count).number("whystall.slow_requests", int64(q.Slow)).
-			number("whystall.p50_ns", q.P50).number("whystall.p99_ns", q.P99).number("whystall.max_ns", q.Max).number("whystall.findings", int64(len(o.s.Findings))),
+			number("whystall.p50_ns", q.P50).number("whystall.p99_ns",
+			q.P99).number("whystall.max_ns", q.Max).number("whystall.findings", int64(len(o.s.Findings))),
 		Events: o.ledger(l.Begin, l.Slow.Accounts, nil)}}
 	for i := range o.s.Findings {
 		f := &o.s.Findings[i]
 		parent := top
-		if f.BecauseOf != "" && slices.ContainsFunc(o.s.Findings, func(r finding.Finding) bool { return r.Cause == f.BecauseOf && r.BecauseOf == "" }) {
+		if f.BecauseOf != "" &&
+			slices.ContainsFunc(o.s.Findings,
+				func(r finding.Finding) bool { return r.Cause == f.BecauseOf && r.BecauseOf == "" }) {
 			parent = o.id(8, "finding", f.BecauseOf, "")
 		}
-		span := otlpSpan{TraceID: trace, SpanID: o.id(8, "finding", f.Cause, f.BecauseOf), ParentID: parent, Name: clean(f.Cause), Kind: otlpInternal, Start: o.at(l.Begin), End: o.at(l.End),
-			Attributes: attributes{}.text("whystall.cause", f.Cause).text("whystall.title", f.Title).text("whystall.scope", string(f.Scope)).text("whystall.confidence", string(f.Confidence)).
-				share("whystall.share", f.Share).number("whystall.explains_ns", f.Explains.NS).number("whystall.explains_cpu_ns", f.Explains.CPUNS).number("whystall.explains_bytes", f.Explains.Bytes).
-				text("whystall.because_of", f.BecauseOf).text("whystall.summary", f.Summary).list("whystall.remedy", f.Remedy).text("whystall.verify", f.Verify)}
+		span := otlpSpan{TraceID: trace, SpanID: o.id(8, "finding", f.Cause, f.BecauseOf),
+			ParentID: parent, Name: clean(f.Cause), Kind: otlpInternal, Start: o.at(l.Begin), End: o.at(l.End),
+			Attributes: attributes{}.text("whystall.cause", f.Cause).text("whystall.title",
+				f.Title).text("whystall.scope", string(f.Scope)).text("whystall.confidence", string(f.Confidence)).
+				share("whystall.share", f.Share).number("whystall.explains_ns",
+				f.Explains.NS).number("whystall.explains_cpu_ns",
+				f.Explains.CPUNS).number("whystall.explains_bytes", f.Explains.Bytes).
+				text("whystall.because_of", f.BecauseOf).text("whystall.summary",
+				f.Summary).list("whystall.remedy", f.Remedy).text("whystall.verify", f.Verify)}
 		for _, e := range f.Evidence {
-			span.Events = append(span.Events, otlpEvent{o.at(l.Begin), "evidence", attributes{}.text("whystall.text", e.Text).text("whystall.source", e.Source)})
+			span.Events = append(span.Events,
+				otlpEvent{o.at(l.Begin), "evidence",
+					attributes{}.text("whystall.text", e.Text).text("whystall.source", e.Source)})
 		}
 		out = append(out, span)
 	}
@@ -81,10 +94,12 @@ func (o *otlp) findings() []otlpSpan {
 }
 
 func (o *otlp) request(i int, q *account.Request) otlpSpan {
-	return otlpSpan{TraceID: o.id(16, "request", i, q.Begin, q.Goroutine), SpanID: o.id(8, "request", i, q.Begin, q.Goroutine), Name: cmp.Or(clean(q.Name), clean(q.Entry), "request"),
+	return otlpSpan{TraceID: o.id(16, "request", i, q.Begin, q.Goroutine),
+		SpanID: o.id(8, "request", i, q.Begin, q.Goroutine), Name: cmp.Or(clean(q.Name), clean(q.Entry), "request"),
 		Kind: otlpServer, Start: o.at(q.Begin), End: o.at(q.End),
-		Attributes: attributes{}.text("code.function.name", q.Entry).number("whystall.goroutine", q.Goroutine).number("whystall.wall_ns", q.End-q.Begin).text("whystall.reason", q.Reason),
-		Events:     o.ledger(q.Begin, q.Accounts, o.s.story(q))}
+		Attributes: attributes{}.text("code.function.name", q.Entry).number("whystall.goroutine",
+			q.Goroutine).number("whystall.wall_ns", q.End-q.Begin).text("whystall.reason", q.Reason),
+		Events: o.ledger(q.Begin, q.Accounts, o.s.story(q))}
 }
 
 // story is that of a request, nil if it was not told.
@@ -111,8 +126,10 @@ func (o *otlp) ledger(begin int64, accounts []account.Account, story *account.St
 			rest += a.NS
 			continue
 		}
-		out = append(out, otlpEvent{o.at(longest(story, a, begin)), clean(string(a.Leaf)), attributes{}.number("whystall.ns", a.NS).text("whystall.class", string(a.Class)).
-			text("whystall.actor", a.Actor).text("whystall.site", a.Site).text("whystall.detail", a.Detail).text("whystall.holder", a.Holder)})
+		out = append(out, otlpEvent{o.at(longest(story, a, begin)), clean(string(a.Leaf)),
+			attributes{}.number("whystall.ns", a.NS).text("whystall.class", string(a.Class)).
+				text("whystall.actor", a.Actor).text("whystall.site", a.Site).text("whystall.detail",
+				a.Detail).text("whystall.holder", a.Holder)})
 	}
 	if rest > 0 {
 		out = append(out, otlpEvent{o.at(begin), "others", attributes{}.number("whystall.ns", rest)})

@@ -120,7 +120,8 @@ func (p *packets) slice(track uint64, begin, end int64, depth int, name string, 
 	if end <= begin {
 		return -1
 	}
-	p.events = append(p.events, event{at: begin, mark: markBegin, track: track, depth: depth, name: name, notes: notes}, event{at: end, mark: markEnd, track: track, depth: depth})
+	p.events = append(p.events, event{at: begin, mark: markBegin, track: track, depth: depth,
+		name: name, notes: notes}, event{at: end, mark: markEnd, track: track, depth: depth})
 	return len(p.events) - 2
 }
 
@@ -269,7 +270,8 @@ func (w *packetWriter) note(n *note) []byte {
 	case n.number != 0:
 		return number(b, noteInt, uint64(n.number))
 	case n.share != 0:
-		return protowire.AppendFixed64(protowire.AppendTag(b, noteDouble, protowire.Fixed64Type), math.Float64bits(n.share))
+		return protowire.AppendFixed64(protowire.AppendTag(b, noteDouble, protowire.Fixed64Type),
+			math.Float64bits(n.share))
 	case len(n.list) > 0:
 		for _, s := range n.list {
 			b = message(b, noteArray, number(nil, noteStringID, w.word(wordText, s)))

@@ -119,7 +119,8 @@ func (r *perfettoRead) event(t *testing.T, at uint64, e fields) {
 	}
 	for _, m := range e[eventNotes] {
 		note := decode(t, m.b)
-		if id := note.number(noteStringID); r.words[wordNote][note.number(noteNameID)] == "" || id != 0 && r.words[wordText][id] == "" {
+		if id := note.number(noteStringID); r.words[wordNote][note.number(noteNameID)] == "" ||
+			id != 0 && r.words[wordText][id] == "" {
 			t.Errorf("a note %v whose words are not there", note)
 		}
 	}
@@ -144,7 +145,8 @@ func TestPerfetto(t *testing.T) {
 		"trace":  {sample(), 17, 1},
 		"native": {native(), 9, 0},
 	} {
-		r := &perfettoRead{tracks: map[uint64]string{}, open: map[uint64][]uint64{}, busy: map[uint64]uint64{}, flows: map[uint64]bool{}}
+		r := &perfettoRead{tracks: map[uint64]string{}, open: map[uint64][]uint64{},
+			busy: map[uint64]uint64{}, flows: map[uint64]bool{}}
 		for i := range r.words {
 			r.words[i] = map[uint64]string{}
 		}

@@ -14,7 +14,8 @@ func writePprof(s *Source, w io.Writer) error {
 	l := s.Ledger
 	m := &profile.Mapping{ID: 1, File: s.service(), HasFunctions: true}
 	kind := &profile.ValueType{Type: "wait", Unit: "nanoseconds"}
-	p := &profile.Profile{SampleType: []*profile.ValueType{kind}, PeriodType: kind, Period: 1, Mapping: []*profile.Mapping{m}, DurationNanos: l.End - l.Begin}
+	p := &profile.Profile{SampleType: []*profile.ValueType{kind}, PeriodType: kind, Period: 1,
+		Mapping: []*profile.Mapping{m}, DurationNanos: l.End - l.Begin}
 	if l.Wall {
 		p.TimeNanos = l.Begin + l.WallOffset
 	}

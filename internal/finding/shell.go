@@ -14,7 +14,8 @@ func ShellFile(name string) string {
 // ShellWord quotes a word likewise, unless it needs no quotes. What starts with "-" still does.
 func ShellWord(s string) string {
 	plain := func(c rune) bool {
-		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("./_-+:@%,=", c)
+		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||
+			strings.ContainsRune("./_-+:@%,=", c)
 	}
 	if s != "" && strings.IndexFunc(s, func(c rune) bool { return !plain(c) }) < 0 {
 		return s

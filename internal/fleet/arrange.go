@@ -24,7 +24,8 @@ func (l *look) arrange() {
 		}
 	}
 	slices.SortStableFunc(fs, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(rankOf(a.Unit), rankOf(b.Unit)), cmp.Compare(b.Lost, a.Lost), cmp.Compare(ruleNamed(a.Rule).Order, ruleNamed(b.Rule).Order))
+		return cmp.Or(cmp.Compare(rankOf(a.Unit), rankOf(b.Unit)), cmp.Compare(b.Lost, a.Lost),
+			cmp.Compare(ruleNamed(a.Rule).Order, ruleNamed(b.Rule).Order))
 	})
 	var out []Finding
 	taken := make([]bool, len(fs))
@@ -56,7 +57,8 @@ func (l *look) behind(cause, effect *Finding) bool {
 // hides reports whether a makes b look present.
 func hides(a, b *Finding) bool {
 	r := ruleNamed(a.Rule)
-	return slices.Contains(r.Hides, b.Cause) || a.Rule != b.Rule && b.Confidence == finding.Possible && a.Confidence != finding.Possible && slices.Contains(r.Instead, b.Cause)
+	return slices.Contains(r.Hides, b.Cause) || a.Rule != b.Rule &&
+		b.Confidence == finding.Possible && a.Confidence != finding.Possible && slices.Contains(r.Instead, b.Cause)
 }
 
 // lateEffect is how much later than its cause an effect may start: load grows, and thresholds are
@@ -127,5 +129,6 @@ func (l *look) hostOf(m Labels) string {
 
 // rankOf orders units: what is surely wall time first.
 func rankOf(u Unit) int {
-	return slices.Index([]Unit{WallShare, Throttled, CPUShare, Tasks, Goroutines, Share, Memory, Events, Ratio, State}, u)
+	return slices.Index([]Unit{WallShare, Throttled, CPUShare, Tasks, Goroutines, Share, Memory,
+		Events, Ratio, State}, u)
 }

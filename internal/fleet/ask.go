@@ -106,7 +106,8 @@ func appendSample(to []Sample, l Labels, v float64) []Sample {
 func (e *Engine) Range(ctx context.Context, query string, from, to time.Time, step time.Duration) ([]Series, error) {
 	var out []Series
 	err := e.ask(ctx, query, func(ctx context.Context) (v1.Warnings, error) {
-		v, warnings, _, err := e.api.QueryRange(ctx, query, v1.Range{Start: from, End: to, Step: step}, v1.WithTimeout(e.o.Timeout))
+		v, warnings, _, err := e.api.QueryRange(ctx, query,
+			v1.Range{Start: from, End: to, Step: step}, v1.WithTimeout(e.o.Timeout))
 		m, ok := v.(model.Matrix)
 		if err == nil && !ok {
 			err = fmt.Errorf("want a matrix, got %T", v)

@@ -24,7 +24,9 @@ func (l *look) capture(ctx context.Context, r *Rule, m Labels) []string {
 		if c := m["container"]; c != "" {
 			target = " --target=" + finding.ShellWord(c)
 		}
-		c := []string{"kubectl debug -n " + finding.ShellWord(m["namespace"]) + " -it " + finding.ShellWord(m["pod"]) + target + " --image=IMAGE --profile=sysadmin -- whystall diagnose --pid 1 --for 60s"}
+		c := []string{"kubectl debug -n " + finding.ShellWord(m["namespace"]) + " -it " +
+			finding.ShellWord(m["pod"]) + target +
+			" --image=IMAGE --profile=sysadmin -- whystall diagnose --pid 1 --for 60s"}
 		if node := l.nodeOf(ctx, m); node != "" && finding.ShellWord(node) == node { // no quotes hold in a comment
 			c = append(c, "# it runs on node "+node)
 		}
@@ -33,7 +35,8 @@ func (l *look) capture(ctx context.Context, r *Rule, m Labels) []string {
 		return []string{onHost(m, "sudo whystall diagnose", "container:"+m["name"], "--for 60s")}
 	}
 	name := r.Cause + "-" + host(m["instance"]) + ".case"
-	return []string{onHost(m, "sudo whystall diagnose --pid PID --for 60s -o", name, ""), "# PID: the service that is slow there; host metrics do not know it"}
+	return []string{onHost(m, "sudo whystall diagnose --pid PID --for 60s -o", name, ""),
+		"# PID: the service that is slow there; host metrics do not know it"}
 }
 
 // onHost is a command with one foreign word, run on the member's host. The shell there reads the
@@ -59,7 +62,9 @@ func (l *look) nodeOf(ctx context.Context, m Labels) string {
 		l.nodes = map[string]string{}
 	}
 	l.nodes[key] = ""
-	got, err := l.engine.Instant(ctx, "max by (node) ("+(&env{}).sel("kube_pod_info", []string{"namespace=" + quoted(m["namespace"]), "pod=" + quoted(m["pod"])}, 0)+")", l.o.At)
+	got, err := l.engine.Instant(ctx, "max by (node) ("+
+		(&env{}).sel("kube_pod_info", []string{"namespace=" + quoted(m["namespace"]), "pod=" +
+			quoted(m["pod"])}, 0)+")", l.o.At)
 	if err == nil && len(got) == 1 {
 		l.nodes[key] = got[0].Labels["node"]
 	}

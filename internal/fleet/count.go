@@ -66,7 +66,8 @@ func (l *look) groupBy(r *Rule) []string {
 const mostGroups = 30
 
 // where counts what an expression gives by group, the largest groups first. whole: these are all.
-func (l *look) where(ctx context.Context, r *Rule, expr func(*env) string, parts [][]string, cost int64) (list []Count, whole bool, err error) {
+func (l *look) where(ctx context.Context, r *Rule, expr func(*env) string, parts [][]string,
+	cost int64) (list []Count, whole bool, err error) {
 	by := l.groupBy(r)
 	whole, list = true, []Count{}
 	for _, part := range parts {
@@ -155,7 +156,8 @@ func (l *look) byCluster() [][]string {
 // sum adds up the count of what an expression gives, part by part.
 func (l *look) sum(ctx context.Context, expr func(*env) string, parts [][]string, samples int64) (n int, err error) {
 	for _, part := range parts {
-		got, err := l.instant(ctx, "how many there are", fmt.Sprintf("count(%s)", expr(l.partly(part))), samples/int64(len(parts)))
+		got, err := l.instant(ctx, "how many there are",
+			fmt.Sprintf("count(%s)", expr(l.partly(part))), samples/int64(len(parts)))
 		if err != nil {
 			return 0, err
 		}

@@ -101,7 +101,8 @@ func (l *look) names(ctx context.Context) error {
 	var ask func(names []string) error
 	ask = func(names []string) error {
 		matchers := append([]string{"__name__=~" + quoted(strings.Join(names, "|"))}, l.match()...)
-		got, err := l.instant(ctx, "which metrics there are", "count by (__name__) ({"+strings.Join(matchers, ",")+"})", 0)
+		got, err := l.instant(ctx, "which metrics there are", "count by (__name__) ({"+
+			strings.Join(matchers, ",")+"})", 0)
 		if tooMuch(err) {
 			if len(names) == 1 {
 				l.series[names[0]] = manySeries
@@ -124,7 +125,8 @@ func (l *look) names(ctx context.Context) error {
 		}
 	}
 	// It has eight series a CPU, of which rules ask for one.
-	got, err := l.instant(ctx, "how many CPUs there are", "count("+l.env(0).sel(cpuSeconds, []string{cpuMode("idle")}, 0)+")", 0)
+	got, err := l.instant(ctx, "how many CPUs there are", "count("+
+		l.env(0).sel(cpuSeconds, []string{cpuMode("idle")}, 0)+")", 0)
 	switch {
 	case tooMuch(err):
 		l.series[cpuSeconds] = manySeries
@@ -148,7 +150,8 @@ func (l *look) standalone(ctx context.Context) {
 		return
 	}
 	e := l.env(0)
-	got, err := l.instant(ctx, "whether containers have Kubernetes' names", "count("+e.sel(usage, []string{`container!=""`}, 0)+")", l.series[usage])
+	got, err := l.instant(ctx, "whether containers have Kubernetes' names", "count("+
+		e.sel(usage, []string{`container!=""`}, 0)+")", l.series[usage])
 	l.p.Standalone = err == nil && len(got) == 0
 }
 
@@ -185,10 +188,12 @@ func (l *look) jobs(ctx context.Context) {
 			}
 		}
 	}
-	each("targets that are down", "count by "+by+" ("+e.sel("up", nil, 0)+" == 0)", func(j *Job, v float64) { j.Down = int(v) })
+	each("targets that are down", "count by "+by+" ("+e.sel("up", nil, 0)+" == 0)",
+		func(j *Job, v float64) { j.Down = int(v) })
 	// Two spans: an engine that has just started has not been scraping for the longer one.
 	for _, span := range []time.Duration{10 * time.Minute, 2 * time.Minute} {
-		each("scrape intervals", "quantile by "+by+" (0.1, count_over_time("+e.sel("up", nil, span)+"))", func(j *Job, v float64) {
+		each("scrape intervals", "quantile by "+by+" (0.1, count_over_time("+e.sel("up", nil, span)+
+			"))", func(j *Job, v float64) {
 			if v > 1.5 && (j.IntervalNS == 0 || v >= 4) {
 				every := int64(math.Round(span.Seconds()/v)) * int64(time.Second)
 				if j.IntervalNS == 0 || every < j.IntervalNS/2 {
@@ -197,7 +202,8 @@ func (l *look) jobs(ctx context.Context) {
 			}
 		})
 	}
-	each("scrapes that failed", "1 - avg by "+by+" (avg_over_time("+e.sel("up", nil, l.o.Since)+"))", func(j *Job, v float64) { j.Missed = v })
+	each("scrapes that failed", "1 - avg by "+by+" (avg_over_time("+e.sel("up", nil, l.o.Since)+
+		"))", func(j *Job, v float64) { j.Missed = v })
 	for _, j := range l.r.Coverage.Jobs {
 		l.r.Coverage.IntervalNS = max(l.r.Coverage.IntervalNS, j.IntervalNS)
 	}
@@ -211,7 +217,8 @@ func (l *look) interval(ctx context.Context) {
 		metric := ""
 		for _, r := range rules {
 			for _, m := range r.Needs {
-				if r.Key == key && l.series[m] > 0 && (metric == "" || cmp.Or(cmp.Compare(l.series[m], l.series[metric]), cmp.Compare(m, metric)) < 0) {
+				if r.Key == key && l.series[m] > 0 &&
+					(metric == "" || cmp.Or(cmp.Compare(l.series[m], l.series[metric]), cmp.Compare(m, metric)) < 0) {
 					metric = m
 				}
 			}
@@ -220,9 +227,11 @@ func (l *look) interval(ctx context.Context) {
 			continue
 		}
 		span := 10 * time.Minute
-		got, err := l.instant(ctx, "scrape intervals", "quantile(0.1, count_over_time("+l.env(0).sel(metric, nil, span)+"))", l.series[metric])
+		got, err := l.instant(ctx, "scrape intervals", "quantile(0.1, count_over_time("+
+			l.env(0).sel(metric, nil, span)+"))", l.series[metric])
 		if err == nil && len(got) > 0 && got[0].Value > 1.5 {
-			l.r.Coverage.IntervalNS = max(l.r.Coverage.IntervalNS, int64(math.Round(span.Seconds()/got[0].Value))*int64(time.Second))
+			l.r.Coverage.IntervalNS = max(l.r.Coverage.IntervalNS,
+				int64(math.Round(span.Seconds()/got[0].Value))*int64(time.Second))
 		}
 	}
 }
@@ -256,13 +265,15 @@ func (l *look) blind(ctx context.Context) {
 		if err != nil || len(all) == 0 {
 			continue
 		}
-		got, err := l.instant(ctx, "who does not show: "+w.What, topk(l.o.Top, lack), l.series[w.Anchor]+l.series[w.Metrics[0]])
+		got, err := l.instant(ctx, "who does not show: "+w.What, topk(l.o.Top, lack),
+			l.series[w.Anchor]+l.series[w.Metrics[0]])
 		if err != nil || len(got) == 0 {
 			continue
 		}
 		b := Blind{What: w.What, Of: int(all[0].Value), Remedy: w.Remedy, Rules: []string{}}
 		if b.Lack = b.Of; l.series[w.Metrics[0]] > 0 {
-			n, err := l.instant(ctx, "how many do not show: "+w.What, "count("+e.unless(w.Key, anchor, e.now(w.Key, w.Metrics[0]))+")", l.series[w.Anchor]+l.series[w.Metrics[0]])
+			n, err := l.instant(ctx, "how many do not show: "+w.What, "count("+
+				e.unless(w.Key, anchor, e.now(w.Key, w.Metrics[0]))+")", l.series[w.Anchor]+l.series[w.Metrics[0]])
 			if err != nil || len(n) == 0 {
 				continue
 			}
@@ -275,7 +286,8 @@ func (l *look) blind(ctx context.Context) {
 			return cmp.Or(cmp.Compare(y.N, x.N), cmp.Compare(x.Labels.String(), y.Labels.String()))
 		})
 		for _, r := range rules {
-			if slices.ContainsFunc(w.Metrics, func(m string) bool { return slices.Contains(r.Needs, m) || slices.Contains(r.AndNeeds, m) }) {
+			if slices.ContainsFunc(w.Metrics,
+				func(m string) bool { return slices.Contains(r.Needs, m) || slices.Contains(r.AndNeeds, m) }) {
 				b.Rules = append(b.Rules, r.Name)
 			}
 		}
@@ -292,7 +304,9 @@ func (l *look) failing(ctx context.Context) {
 	}
 	by := append(slices.Clone(l.p.Cluster), "job", "collector")
 	e := l.env(0)
-	got, err := l.instant(ctx, "collectors that fail", topk(l.o.Top, fmt.Sprintf("count by (%s) (%s == 0)", joined(by), e.sel("node_scrape_collector_success", []string{"collector=~" + quoted(collectors)}, 0))), 0)
+	got, err := l.instant(ctx, "collectors that fail",
+		topk(l.o.Top, fmt.Sprintf("count by (%s) (%s == 0)", joined(by),
+			e.sel("node_scrape_collector_success", []string{"collector=~" + quoted(collectors)}, 0))), 0)
 	if err != nil {
 		return
 	}

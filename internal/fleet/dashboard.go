@@ -102,14 +102,17 @@ func Dashboard(cluster string) ([]byte, error) {
 	}
 	source := &datasource{"prometheus", "${datasource}"}
 	d := dashboard{
-		Title: "whystall: who loses time to what", UID: "whystall-fleet", Tags: []string{"whystall"}, SchemaVersion: 39, Version: 1, Editable: true,
+		Title: "whystall: who loses time to what", UID: "whystall-fleet",
+		Tags: []string{"whystall"}, SchemaVersion: 39, Version: 1, Editable: true,
 		Description: "Made by whystall fleet dashboard. A line above its threshold is a finding if the other counter agrees: whystall fleet says which do.",
 		Refresh:     "1m", Timezone: "utc", Time: fromTo{"now-6h", "now"},
 	}
 	d.Templating.List = []variable{
 		{Name: "datasource", Label: "Data source", Type: "datasource", Query: "prometheus"},
-		{Name: "cluster", Label: "Cluster", Type: "query", Query: "label_values(up, " + cluster + ")", Datasource: source, Multi: true, IncludeAll: true, AllValue: ".*", Refresh: 2},
-		{Name: "job", Label: "Job", Type: "query", Query: "label_values(up, job)", Datasource: source, Multi: true, IncludeAll: true, AllValue: ".*", Refresh: 2},
+		{Name: "cluster", Label: "Cluster", Type: "query", Query: "label_values(up, " + cluster +
+			")", Datasource: source, Multi: true, IncludeAll: true, AllValue: ".*", Refresh: 2},
+		{Name: "job", Label: "Job", Type: "query", Query: "label_values(up, job)",
+			Datasource: source, Multi: true, IncludeAll: true, AllValue: ".*", Refresh: 2},
 	}
 	p := &Profile{Cluster: []string{cluster}}
 	e := &env{p: p, window: 5 * time.Minute, match: []string{cluster + `=~"$cluster"`, `job=~"$job"`}}
@@ -117,9 +120,13 @@ func Dashboard(cluster string) ([]byte, error) {
 	next := func(h int) gridPos { at := gridPos{h, 24, 0, y}; y += h; return at }
 	add := func(q panel) { id++; q.ID = id; d.Panels = append(d.Panels, q) }
 	add(panel{Type: "row", Title: "What cannot be seen", GridPos: next(1)})
-	q := panel{Type: "table", Title: "Targets that lack what causes are known by", Description: "The flag that would show it: whystall fleet", GridPos: next(8), Datasource: source, FieldConfig: &fieldConfig{Defaults: fieldDefaults{Unit: "none"}, Overrides: []struct{}{}}}
+	q := panel{Type: "table", Title: "Targets that lack what causes are known by",
+		Description: "The flag that would show it: whystall fleet", GridPos: next(8),
+		Datasource: source, FieldConfig: &fieldConfig{Defaults: fieldDefaults{Unit: "none"}, Overrides: []struct{}{}}}
 	for i, w := range wants {
-		q.Targets = append(q.Targets, target{RefID: string(rune('A' + i)), Expr: "count(" + e.unless(w.Key, e.now(w.Key, w.Anchor), e.now(w.Key, w.Metrics[0])) + ")", LegendFormat: w.What, Instant: true, Format: "time_series"})
+		q.Targets = append(q.Targets, target{RefID: string(rune('A' + i)), Expr: "count(" +
+			e.unless(w.Key, e.now(w.Key, w.Anchor), e.now(w.Key, w.Metrics[0])) + ")",
+			LegendFormat: w.What, Instant: true, Format: "time_series"})
 	}
 	add(q)
 	last := ""
@@ -130,11 +137,13 @@ func Dashboard(cluster string) ([]byte, error) {
 		}
 		zero, least := 0.0, r.Least
 		add(panel{
-			Type: "timeseries", Title: r.Title, Description: string(r.Sure) + ": " + r.Why + ". The manual: whystall causes " + r.Cause, GridPos: next(8), Datasource: source,
+			Type: "timeseries", Title: r.Title, Description: string(r.Sure) + ": " + r.Why +
+				". The manual: whystall causes " + r.Cause, GridPos: next(8), Datasource: source,
 			Targets: []target{{RefID: "A", Expr: topk(10, r.Loss(e))}},
-			FieldConfig: &fieldConfig{Overrides: []struct{}{}, Defaults: fieldDefaults{Unit: grafanaUnits[r.Unit], Min: &zero,
-				Thresholds: &thresholds{"absolute", []step{{"green", nil}, {"red", &least}}},
-				Custom:     map[string]any{"thresholdsStyle": map[string]string{"mode": "line"}}}},
+			FieldConfig: &fieldConfig{Overrides: []struct{}{},
+				Defaults: fieldDefaults{Unit: grafanaUnits[r.Unit], Min: &zero,
+					Thresholds: &thresholds{"absolute", []step{{"green", nil}, {"red", &least}}},
+					Custom:     map[string]any{"thresholdsStyle": map[string]string{"mode": "line"}}}},
 		})
 	}
 	return json.MarshalIndent(d, "", "  ")

@@ -129,8 +129,10 @@ const latestSecond = 7_258_118_400
 // blocksOf recognises a block, a folder of blocks and of a log, and a log.
 func blocksOf(dir string) *Dump {
 	if m := blockMeta(dir); m != nil {
-		d := &Dump{Kind: Block, Path: dir, First: time.UnixMilli(m.MinTime).UTC(), Last: time.UnixMilli(m.MaxTime).UTC()}
-		d.Commands = d.serve("mkdir whystall-copy && cp -r " + finding.ShellFile(filepath.Clean(dir)) + " whystall-copy/" + m.ULID)
+		d := &Dump{Kind: Block, Path: dir, First: time.UnixMilli(m.MinTime).UTC(),
+			Last: time.UnixMilli(m.MaxTime).UTC()}
+		d.Commands = d.serve("mkdir whystall-copy && cp -r " +
+			finding.ShellFile(filepath.Clean(dir)) + " whystall-copy/" + m.ULID)
 		return d
 	}
 	entries, err := os.ReadDir(dir)
@@ -139,7 +141,8 @@ func blocksOf(dir string) *Dump {
 	}
 	if at, ok := walSpan(dir); ok {
 		d := &Dump{Kind: Log, Path: dir, First: at.first, Last: at.last}
-		d.Commands = d.serve("mkdir whystall-copy && cp -r " + finding.ShellFile(filepath.Clean(dir)) + " whystall-copy/wal")
+		d.Commands = d.serve("mkdir whystall-copy && cp -r " +
+			finding.ShellFile(filepath.Clean(dir)) + " whystall-copy/wal")
 		return d
 	}
 	at, _ := walSpan(filepath.Join(dir, "wal"))
@@ -152,7 +155,8 @@ func blocksOf(dir string) *Dump {
 		return nil
 	}
 	d := &Dump{Kind: Blocks, Path: dir, First: at.first, Last: at.last}
-	d.Commands = d.serve("cp -r " + finding.ShellFile(filepath.Clean(dir)) + " whystall-copy && rm -f whystall-copy/lock")
+	d.Commands = d.serve("cp -r " + finding.ShellFile(filepath.Clean(dir)) +
+		" whystall-copy && rm -f whystall-copy/lock")
 	return d
 }
 
@@ -183,7 +187,8 @@ func blockMeta(dir string) *meta {
 
 func readMeta(r io.Reader) *meta {
 	var m meta
-	if json.NewDecoder(io.LimitReader(r, 1<<20)).Decode(&m) != nil || !ulid.MatchString(m.ULID) || m.MaxTime <= m.MinTime || m.MaxTime > latestSecond*1000 || m.MinTime < 0 {
+	if json.NewDecoder(io.LimitReader(r, 1<<20)).Decode(&m) != nil || !ulid.MatchString(m.ULID) ||
+		m.MaxTime <= m.MinTime || m.MaxTime > latestSecond*1000 || m.MinTime < 0 {
 		return nil
 	}
 	return &m
@@ -200,6 +205,7 @@ func (d *Dump) serve(makeCopy string) []string {
 	return []string{
 		makeCopy,
 		": > whystall-copy.yml && prometheus --config.file=whystall-copy.yml --storage.tsdb.path=whystall-copy --storage.tsdb.retention.time=100y --web.listen-address=" + DumpAddress + " &",
-		fmt.Sprintf("whystall fleet --prom http://%s --at %s --since %s", DumpAddress, d.Last.Format(time.RFC3339), since),
+		fmt.Sprintf("whystall fleet --prom http://%s --at %s --since %s", DumpAddress,
+			d.Last.Format(time.RFC3339), since),
 	}
 }

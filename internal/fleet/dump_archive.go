@@ -52,7 +52,8 @@ func archivedDump(name string, f *os.File, size int64, head []byte) *Dump {
 			unpack = "unzip -q " + file + " -d whystall-unpacked"
 		}
 		d := &Dump{Kind: Blocks, Path: name, First: root.first, Last: root.last}
-		d.Commands = d.serve("mkdir whystall-unpacked && " + unpack + " && mv " + finding.ShellFile(path.Join("whystall-unpacked", a.first)) + " whystall-copy && rm -f whystall-copy/lock")
+		d.Commands = d.serve("mkdir whystall-unpacked && " + unpack + " && mv " +
+			finding.ShellFile(path.Join("whystall-unpacked", a.first)) + " whystall-copy && rm -f whystall-copy/lock")
 		return d
 	case a.dump != nil:
 		unpack := "tar -xOf " + file + " -- " + finding.ShellWord(a.at)
@@ -65,7 +66,8 @@ func archivedDump(name string, f *os.File, size int64, head []byte) *Dump {
 			unpack = "unzip -p " + file + " " + finding.ShellWord(a.at)
 		}
 		a.dump.Path = name
-		a.dump.Commands = a.dump.serve(unpack + " > whystall-dump && promtool tsdb create-blocks-from openmetrics whystall-dump whystall-copy")
+		a.dump.Commands = a.dump.serve(unpack +
+			" > whystall-dump && promtool tsdb create-blocks-from openmetrics whystall-dump whystall-copy")
 		return a.dump
 	}
 	return nil
@@ -103,7 +105,8 @@ func (a *archived) visit(name string, r io.Reader) error {
 		if m := readMeta(whole); m != nil && path.Base(folder) == m.ULID {
 			a.root(outer(folder)).add(time.UnixMilli(m.MinTime).UTC(), time.UnixMilli(m.MaxTime).UTC())
 		}
-	case walSegment.MatchString(base) && (path.Base(folder) == "wal" || strings.HasPrefix(path.Base(folder), "checkpoint.")):
+	case walSegment.MatchString(base) &&
+		(path.Base(folder) == "wal" || strings.HasPrefix(path.Base(folder), "checkpoint.")):
 		for path.Base(folder) != "wal" && folder != "." && folder != "" {
 			folder = path.Dir(folder)
 		}

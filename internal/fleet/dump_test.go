@@ -31,7 +31,8 @@ func TestDumps(t *testing.T) {
 		t.Fatal(err)
 	}
 	data := filepath.Join(dir, "data")
-	if out, err := exec.Command(promtool, "tsdb", "create-blocks-from", "openmetrics", file, data).CombinedOutput(); err != nil {
+	if out, err := exec.Command(promtool, "tsdb", "create-blocks-from", "openmetrics", file,
+		data).CombinedOutput(); err != nil {
 		t.Fatalf("promtool: %v: %.2000s", err, out)
 	}
 	blocks, err := filepath.Glob(filepath.Join(data, "*", "meta.json"))
@@ -44,7 +45,8 @@ func TestDumps(t *testing.T) {
 	}{
 		{file, OpenMetrics}, {filepath.Dir(blocks[len(blocks)-1]), Block}, {data, Blocks},
 		{packed(t, dir, "dump.gz", "gzip -c \"$1\" > \"$2\"", file), OpenMetrics},
-		{packed(t, dir, "a dump.tar.gz", "tar -czf \"$2\" -C \"$(dirname \"$1\")\" \"$(basename \"$1\")\"", file), OpenMetrics},
+		{packed(t, dir, "a dump.tar.gz",
+			"tar -czf \"$2\" -C \"$(dirname \"$1\")\" \"$(basename \"$1\")\"", file), OpenMetrics},
 		{packed(t, dir, "blocks.tar", "tar -cf \"$2\" -C \"$1\" .", data), Blocks},
 		{packed(t, dir, "blocks.tgz", "tar -czf \"$2\" -C \"$1\" ../data", data), Blocks},
 	} {
@@ -85,7 +87,8 @@ func TestLogs(t *testing.T) {
 	if err := os.WriteFile(config, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	address := serve(t, "prometheus", "--config.file="+config, "--storage.tsdb.path="+data, "--web.enable-remote-write-receiver", "--web.listen-address=ADDRESS")
+	address := serve(t, "prometheus", "--config.file="+config, "--storage.tsdb.path="+data,
+		"--web.enable-remote-write-receiver", "--web.listen-address=ADDRESS")
 	e := extraEngine{Write: "http://" + address + "/api/v1/write"}
 	for part := range slices.Chunk(seriesOf(t, imported), 200) {
 		e.write(t, part)

@@ -59,7 +59,8 @@ func walSpan(dir string) (s span, ok bool) {
 	}
 	read := 0
 	each := func(name string) (found bool) {
-		if st, err := os.Stat(name); read > mostSegments || err != nil || !st.Mode().IsRegular() || st.Size() == 0 || !walSegment.MatchString(filepath.Base(name)) {
+		if st, err := os.Stat(name); read > mostSegments || err != nil || !st.Mode().IsRegular() ||
+			st.Size() == 0 || !walSegment.MatchString(filepath.Base(name)) {
 			return false
 		}
 		f, err := os.Open(name)

@@ -126,7 +126,8 @@ func filled(t *testing.T, end time.Time) (all map[string]*Engine) {
 		t.Fatal(err)
 	}
 	tsdb := filepath.Join(dir, "tsdb")
-	if out, err := exec.Command(promtool, "tsdb", "create-blocks-from", "openmetrics", file, tsdb).CombinedOutput(); err != nil {
+	if out, err := exec.Command(promtool, "tsdb", "create-blocks-from", "openmetrics", file,
+		tsdb).CombinedOutput(); err != nil {
 		t.Fatalf("promtool: %v: %.2000s", err, out)
 	}
 	config := filepath.Join(dir, "prometheus.yml")
@@ -142,8 +143,10 @@ func filled(t *testing.T, end time.Time) (all map[string]*Engine) {
 		}
 		all[name] = e
 	}
-	add(reference, Options{URL: serve(t, "prometheus", "--config.file="+config, "--storage.tsdb.path="+tsdb, "--storage.tsdb.retention.time=100y", "--web.listen-address=ADDRESS")})
-	victoria := serve(t, "victoria-metrics", "-storageDataPath="+filepath.Join(dir, "vm"), "-httpListenAddr=ADDRESS", "-search.latencyOffset=1s")
+	add(reference, Options{URL: serve(t, "prometheus", "--config.file="+config,
+		"--storage.tsdb.path="+tsdb, "--storage.tsdb.retention.time=100y", "--web.listen-address=ADDRESS")})
+	victoria := serve(t, "victoria-metrics", "-storageDataPath="+filepath.Join(dir, "vm"),
+		"-httpListenAddr=ADDRESS", "-search.latencyOffset=1s")
 	resp, err := http.Post("http://"+victoria+"/api/v1/import/prometheus", "text/plain", bytes.NewReader(imported))
 	if err != nil || resp.StatusCode/100 != 2 {
 		t.Fatalf("import: %v %v", err, resp)
@@ -175,7 +178,9 @@ func TestEngines(t *testing.T) {
 			t.Fatal(err)
 		}
 		values[name] = found(t, name, r, end)
-		t.Logf("%s is %s %s: %d questions, %v of its time, warnings %q", name, r.Engine.Name, r.Engine.Version, r.Cost.Questions, time.Duration(r.Cost.EngineNS).Round(time.Millisecond), r.Engine.Warnings)
+		t.Logf("%s is %s %s: %d questions, %v of its time, warnings %q", name, r.Engine.Name,
+			r.Engine.Version, r.Cost.Questions,
+			time.Duration(r.Cost.EngineNS).Round(time.Millisecond), r.Engine.Warnings)
 		if name != reference && len(r.Engine.Warnings) > 0 {
 			t.Errorf("%s warns of a whole answer: %q", name, r.Engine.Warnings)
 		}
@@ -194,11 +199,13 @@ func TestMatchWithoutUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, e := range filled(t, end) {
-		r, err := Look(context.Background(), e, Ask{Since: 30 * time.Minute, At: end, Top: 20, MaxSamples: 1e9, Match: matchers})
+		r, err := Look(context.Background(), e, Ask{Since: 30 * time.Minute, At: end, Top: 20,
+			MaxSamples: 1e9, Match: matchers})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if every := time.Duration(r.Coverage.IntervalNS); every != madeInterval*time.Second || len(r.Coverage.Jobs) > 0 {
+		if every := time.Duration(r.Coverage.IntervalNS); every != madeInterval*time.Second ||
+			len(r.Coverage.Jobs) > 0 {
 			t.Errorf("%s: a scrape every %v, want %d s; jobs %v", name, every, madeInterval, r.Coverage.Jobs)
 		}
 		if !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Rule == "cpu-throttled" }) {
@@ -238,7 +245,9 @@ func TestEngineValues(t *testing.T) {
 				t.Errorf("%s: %v\n%s", name, err, query)
 			}
 			for _, s := range got {
-				values[name][key+" of "+s.Labels.only([]string{"cluster", "job", "namespace", "pod", "container", "instance"}).String()] = s.Value
+				values[name][key+" of "+
+					s.Labels.only([]string{"cluster", "job", "namespace", "pod", "container",
+						"instance"}).String()] = s.Value
 			}
 		}
 	}
@@ -287,7 +296,8 @@ func found(t *testing.T, engine string, r *Result, end time.Time) map[string]flo
 		// The bout began in the middle; the error that is said has to hold.
 		start := end.Add(-madeMinutes * time.Minute / 2)
 		share := f.Unit == Share // of two rates, which grow alike from the first sample on
-		if !ruleNamed(f.Rule).Levels && !share && f.Since != nil && f.Since.Sub(start).Abs() > time.Duration(f.SinceErrNS)+2*madeInterval*time.Second {
+		if !ruleNamed(f.Rule).Levels && !share && f.Since != nil &&
+			f.Since.Sub(start).Abs() > time.Duration(f.SinceErrNS)+2*madeInterval*time.Second {
 			t.Errorf("%s: %s: since %v (+-%v), it was %v", engine, f.Rule, f.Since, time.Duration(f.SinceErrNS), start)
 		}
 	}

@@ -52,7 +52,8 @@ func (w *wire) explain(err error, seen *wireCost, query string) error {
 	case errors.Is(err, errTooLarge):
 		return say(TooMuch, "%v: ask for less with --match or --top", errTooLarge)
 	case errors.Is(err, errRedirect):
-		return say(Unreachable, "it redirects to %s, which is not followed: give the engine's own address", shownTarget(seen.redirect))
+		return say(Unreachable,
+			"it redirects to %s, which is not followed: give the engine's own address", shownTarget(seen.redirect))
 	case errors.Is(err, errNotJSON):
 		return say(Unreachable, "%s", notJSON(seen))
 	}
@@ -94,8 +95,10 @@ func (w *wire) network(err error, seen *wireCost, say sayFunc) error {
 		return say(Unreachable, "its certificate is for another name: use a name that it is for")
 	case errors.As(err, &record), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
 		return say(Unreachable, "it does not speak TLS: use http://")
-	case (errors.Is(err, syscall.ECONNRESET) || strings.Contains(err.Error(), "EOF")) && w.base.Scheme == "http" && seen.status == 0 && !w.answered():
-		return say(Unreachable, "the connection broke before any answer: if it speaks TLS, use https://; else the engine may have ended")
+	case (errors.Is(err, syscall.ECONNRESET) || strings.Contains(err.Error(), "EOF")) &&
+		w.base.Scheme == "http" && seen.status == 0 && !w.answered():
+		return say(Unreachable,
+			"the connection broke before any answer: if it speaks TLS, use https://; else the engine may have ended")
 	case errors.Is(err, syscall.ECONNRESET), strings.Contains(err.Error(), "EOF"):
 		return say(Slow, "the connection broke before the answer was whole: the engine may have ended")
 	}
@@ -122,7 +125,8 @@ func (w *wire) status(err error, api *v1.Error, seen *wireCost, say sayFunc) err
 	case http.StatusForbidden:
 		return say(Unreachable, "403: these credentials may not ask%s", said)
 	case http.StatusNotFound:
-		return say(Unreachable, "404: no query API there: the address may lack a prefix, such as /prometheus (Mimir), /select/0/prometheus (VictoriaMetrics) or /api/datasources/proxy/uid/UID (Grafana)")
+		return say(Unreachable,
+			"404: no query API there: the address may lack a prefix, such as /prometheus (Mimir), /select/0/prometheus (VictoriaMetrics) or /api/datasources/proxy/uid/UID (Grafana)")
 	case http.StatusTooManyRequests:
 		return say(Slow, "429: it answers no more questions now: try again later%s", said)
 	case http.StatusUnprocessableEntity, http.StatusBadRequest:

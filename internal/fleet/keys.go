@@ -8,7 +8,8 @@ import (
 )
 
 // clusterLabels are labels that tell clusters apart, as fleets name them.
-var clusterLabels = []string{"cluster", "k8s_cluster", "kubernetes_cluster", "cluster_name", "region", "env", "tenant_id"}
+var clusterLabels = []string{"cluster", "k8s_cluster", "kubernetes_cluster", "cluster_name",
+	"region", "env", "tenant_id"}
 
 // Key is what a rule's members are told apart by.
 type Key uint8

@@ -209,7 +209,8 @@ func (l *look) refused(r *Rule, err error) {
 }
 
 func (l *look) lacks(r *Rule, metrics []string) {
-	l.r.NotChecked = append(l.r.NotChecked, NotChecked{Cause: r.Cause, Rule: r.Name, Why: "no target has " + joined(metrics), Lacks: metrics})
+	l.r.NotChecked = append(l.r.NotChecked, NotChecked{Cause: r.Cause, Rule: r.Name,
+		Why: "no target has " + joined(metrics), Lacks: metrics})
 }
 
 // candidate is a member that may be ill.
@@ -256,7 +257,8 @@ func (l *look) candidates(ctx context.Context, r *Rule, found []Sample, with boo
 	if len(alike) > 0 && r.Like != "" {
 		a := LookAlike{Cause: r.Cause, Text: r.Like, Count: len(alike), Members: []Member{}}
 		for _, c := range alike {
-			a.Members = append(a.Members, Member{Labels: c.labels, Name: c.labels.name(), Value: c.value, Yesterday: -1, LastWeek: -1})
+			a.Members = append(a.Members, Member{Labels: c.labels, Name: c.labels.name(),
+				Value: c.value, Yesterday: -1, LastWeek: -1})
 		}
 		l.r.LookAlikes = append(l.r.LookAlikes, a)
 	}
@@ -268,7 +270,8 @@ func (l *look) candidates(ctx context.Context, r *Rule, found []Sample, with boo
 		case worst >= r.Least:
 			against = Brief
 		}
-		l.r.RuledOut = append(l.r.RuledOut, RuledOut{r.Cause, r.Name, l.members(ctx, r), worst, r.Unit, r.Least, against})
+		l.r.RuledOut = append(l.r.RuledOut, RuledOut{r.Cause, r.Name, l.members(ctx, r), worst,
+			r.Unit, r.Least, against})
 		return nil
 	}
 	return l.findings(ctx, r, sick, with)

@@ -16,10 +16,13 @@ import (
 var lackedHere = []string{
 	"node_pressure_irq_stalled_seconds_total",                                 // node_exporter 1.9, Linux 6.1
 	"node_schedstat_waiting_seconds_total", "node_schedstat_timeslices_total", // CONFIG_SCHEDSTATS
-	"node_vmstat_allocstall_dma", "node_vmstat_allocstall_dma32", "node_vmstat_allocstall_device", // zones that a kernel may lack
+	"node_vmstat_allocstall_dma", "node_vmstat_allocstall_dma32", "node_vmstat_allocstall_device",
+	// zones that a kernel may lack
 	"node_vmstat_numa_hint_faults", "node_vmstat_numa_pages_migrated", // CONFIG_NUMA_BALANCING
-	"node_vmstat_thp_fault_alloc", "node_vmstat_thp_fault_fallback", "node_vmstat_compact_stall", // CONFIG_TRANSPARENT_HUGEPAGE, CONFIG_COMPACTION
-	"node_pressure_cpu_waiting_seconds_total", "node_pressure_memory_waiting_seconds_total", "node_pressure_io_waiting_seconds_total", // CONFIG_PSI
+	"node_vmstat_thp_fault_alloc", "node_vmstat_thp_fault_fallback", "node_vmstat_compact_stall",
+	// CONFIG_TRANSPARENT_HUGEPAGE, CONFIG_COMPACTION
+	"node_pressure_cpu_waiting_seconds_total", "node_pressure_memory_waiting_seconds_total",
+	"node_pressure_io_waiting_seconds_total", // CONFIG_PSI
 	"node_time_clocksource_current_info",
 }
 
@@ -94,7 +97,8 @@ func TestDashboardExpressions(t *testing.T) {
 	filledIn := strings.NewReplacer("$cluster", ".*", "$job", ".*")
 	ids, ran := map[int]bool{}, 0
 	for _, p := range d.Panels {
-		if ids[p.ID] || p.Title == "" || p.GridPos.W == 0 || p.Type != "row" && (len(p.Targets) == 0 || p.Datasource == nil) {
+		if ids[p.ID] || p.Title == "" || p.GridPos.W == 0 || p.Type != "row" &&
+			(len(p.Targets) == 0 || p.Datasource == nil) {
 			t.Errorf("panel %d %q is not whole", p.ID, p.Title)
 		}
 		ids[p.ID] = true

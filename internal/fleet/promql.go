@@ -55,7 +55,8 @@ func (e *env) max(k Key, expr string) string { return "max by " + e.by(k) + " ("
 // the rate over the samples that are there.
 func (e *env) rate(k Key, metric string, matchers ...string) string {
 	if e.first {
-		return fmt.Sprintf("%s / %d", e.max(k, "increase("+e.sel(metric, matchers, e.window)+")"), int64(e.window/time.Second))
+		return fmt.Sprintf("%s / %d", e.max(k, "increase("+e.sel(metric, matchers, e.window)+")"),
+			int64(e.window/time.Second))
 	}
 	return e.max(k, "rate("+e.sel(metric, matchers, e.window)+")")
 }

@@ -75,7 +75,8 @@ func medianValue(cs []*candidate) float64 {
 func (l *look) finding(ctx context.Context, r *Rule, cs []*candidate, with bool, before map[string][2]float64) Finding {
 	f := Finding{
 		Cause: r.Cause, Rule: r.Name, Scope: r.Scope, Title: r.Title, Unit: r.Unit, Workload: cs[0].labels.workload(),
-		Group: Labels{}, Ill: len(cs), Worst: cs[0].value, Median: medianValue(cs), Members: l.list(r, cs, before), Evidence: []Evidence{},
+		Group: Labels{}, Ill: len(cs), Worst: cs[0].value, Median: medianValue(cs),
+		Members: l.list(r, cs, before), Evidence: []Evidence{},
 		Query: topk(l.o.Top, r.Loss(l.partly(nil))), Capture: []string{},
 	}
 	if !r.Levels {

@@ -69,4 +69,5 @@ var rules = slices.SortedFunc(slices.Values(slices.Concat(hostRules, containerRu
 })
 
 // allocstalls are the counters of direct reclaim, a zone each.
-var allocstalls = []string{"node_vmstat_allocstall_normal", "node_vmstat_allocstall_movable", "node_vmstat_allocstall_dma32", "node_vmstat_allocstall_dma", "node_vmstat_allocstall_device"}
+var allocstalls = []string{"node_vmstat_allocstall_normal", "node_vmstat_allocstall_movable",
+	"node_vmstat_allocstall_dma32", "node_vmstat_allocstall_dma", "node_vmstat_allocstall_device"}

@@ -16,14 +16,17 @@ const recordedOneIn = "8"
 
 // heldByGo is what the runtime believes to have of the system.
 func heldByGo(e *env) string {
-	return "(" + e.gauge(ByService, "go_memstats_sys_bytes") + " - " + e.gauge(ByService, "go_memstats_heap_released_bytes") + ")"
+	return "(" + e.gauge(ByService, "go_memstats_sys_bytes") + " - " +
+		e.gauge(ByService, "go_memstats_heap_released_bytes") + ")"
 }
 
 // gcShare is the part of the process' CPU time that goes to garbage collection.
 // Workers that run on idle Ps harm nobody.
 func gcShare(e *env) string {
-	gc := "(" + e.rate(ByService, "go_cpu_classes_gc_total_cpu_seconds_total") + " - " + e.rate(ByService, "go_cpu_classes_gc_mark_idle_cpu_seconds_total") + ")"
-	all := "(" + e.rate(ByService, "go_cpu_classes_total_cpu_seconds_total") + " - " + e.rate(ByService, "go_cpu_classes_idle_cpu_seconds_total") + ")"
+	gc := "(" + e.rate(ByService, "go_cpu_classes_gc_total_cpu_seconds_total") + " - " +
+		e.rate(ByService, "go_cpu_classes_gc_mark_idle_cpu_seconds_total") + ")"
+	all := "(" + e.rate(ByService, "go_cpu_classes_total_cpu_seconds_total") + " - " +
+		e.rate(ByService, "go_cpu_classes_idle_cpu_seconds_total") + ")"
 	return e.ratio(ByService, gc, all)
 }
 
@@ -31,13 +34,16 @@ var goRules = []*Rule{
 	{
 		Name: "sched-latency", Cause: "sched-latency", Title: "Runnable goroutines wait for a P",
 		Scope: Service, Key: ByService, Unit: Goroutines, Order: 70, Least: 0.05,
-		Needs: []string{"go_sched_latencies_seconds_count", "go_sched_latencies_seconds_bucket", "go_sched_latencies_seconds_sum"},
+		Needs: []string{"go_sched_latencies_seconds_count", "go_sched_latencies_seconds_bucket",
+			"go_sched_latencies_seconds_sum"},
 		Loss: func(e *env) string {
 			return recordedOneIn + " * " + e.rate(ByService, "go_sched_latencies_seconds_sum")
 		},
 		And:  func(e *env) string { return above(slower(e, "go_sched_latencies_seconds"), 0.01) },
 		Sure: finding.Possible, Why: "a quota, neighbours and too few Ps look the same in the process' own metrics",
-		Proof: []Proof{{"of the waits for a P %s took longer than 10 ms", "go_sched_latencies_seconds_bucket", func(e *env) string { return slower(e, "go_sched_latencies_seconds") }, Share}},
+		Proof: []Proof{{"of the waits for a P %s took longer than 10 ms",
+			"go_sched_latencies_seconds_bucket",
+			func(e *env) string { return slower(e, "go_sched_latencies_seconds") }, Share}},
 	},
 	{
 		Name: "stw-pause", Cause: "stw-pause", Title: "The garbage collector stops the world for long",
@@ -46,20 +52,25 @@ var goRules = []*Rule{
 		Loss:  func(e *env) string { return e.rate(ByService, "go_gc_duration_seconds_sum") },
 		Uses:  []string{"go_gc_duration_seconds_count"},
 		Sure:  finding.Possible, Why: "what made them long, and whether a request waited, no metric says",
-		Proof: []Proof{{"stop-the-worlds a second: %s", "go_gc_duration_seconds_count", func(e *env) string { return e.rate(ByService, "go_gc_duration_seconds_count") }, Events},
+		Proof: []Proof{{"stop-the-worlds a second: %s", "go_gc_duration_seconds_count",
+			func(e *env) string { return e.rate(ByService, "go_gc_duration_seconds_count") }, Events},
 			{"one takes %s ms on average", "go_gc_duration_seconds_count", func(e *env) string {
-				return "1000 * " + e.ratio(ByService, e.rate(ByService, "go_gc_duration_seconds_sum"), e.rate(ByService, "go_gc_duration_seconds_count"))
+				return "1000 * " +
+					e.ratio(ByService, e.rate(ByService, "go_gc_duration_seconds_sum"),
+						e.rate(ByService, "go_gc_duration_seconds_count"))
 			}, Ratio}},
 	},
 	{
 		Name: "frequent-gc-share", Cause: "frequent-gc", Title: "GC takes a large part of the CPU time",
 		Scope: Service, Key: ByService, Unit: Share, Order: 75, Least: 0.25,
-		Needs:    []string{"go_cpu_classes_gc_total_cpu_seconds_total", "go_cpu_classes_total_cpu_seconds_total", "go_cpu_classes_idle_cpu_seconds_total"},
+		Needs: []string{"go_cpu_classes_gc_total_cpu_seconds_total",
+			"go_cpu_classes_total_cpu_seconds_total", "go_cpu_classes_idle_cpu_seconds_total"},
 		Loss:     gcShare,
 		AndNeeds: []string{"go_gc_duration_seconds_count"},
 		And:      func(e *env) string { return above(e.rate(ByService, "go_gc_duration_seconds_count"), 1) },
-		Uses:     []string{"go_cpu_classes_gc_mark_idle_cpu_seconds_total", "go_cpu_classes_gc_mark_assist_cpu_seconds_total"},
-		Sure:     finding.Supported, Why: "the runtime counts the CPU time",
+		Uses: []string{"go_cpu_classes_gc_mark_idle_cpu_seconds_total",
+			"go_cpu_classes_gc_mark_assist_cpu_seconds_total"},
+		Sure: finding.Supported, Why: "the runtime counts the CPU time",
 		Alone: "how many collections there are is not known",
 		Hides: []string{"stw-pause"},
 	},
@@ -70,21 +81,29 @@ var goRules = []*Rule{
 		Loss: func(e *env) string {
 			// Where their CPU time is known, cheap ones count as none, and the rule above has dear
 			// ones. They are 0 and not left out, so that it is seen when they started.
-			on, count, share := " on "+e.by(ByService)+" ", e.rate(ByService, "go_gc_duration_seconds_count"), gcShare(e)
+			on, count, share := " on "+e.by(ByService)+" ",
+				e.rate(ByService, "go_gc_duration_seconds_count"), gcShare(e)
 			known := count + " *" + on + "((" + share + ") >= bool 0.1) *" + on + "((" + share + ") < bool 0.25)"
 			return "(" + known + ") or (" + e.unless(ByService, count, share) + ")"
 		},
-		Uses: []string{"go_cpu_classes_gc_total_cpu_seconds_total", "go_cpu_classes_gc_mark_idle_cpu_seconds_total", "go_cpu_classes_total_cpu_seconds_total", "go_cpu_classes_idle_cpu_seconds_total", "go_memstats_next_gc_bytes"},
+		Uses: []string{"go_cpu_classes_gc_total_cpu_seconds_total",
+			"go_cpu_classes_gc_mark_idle_cpu_seconds_total",
+			"go_cpu_classes_total_cpu_seconds_total", "go_cpu_classes_idle_cpu_seconds_total",
+			"go_memstats_next_gc_bytes"},
 		Sure: finding.Possible, Why: "what each collection costs a request, no metric says",
 		Hides: []string{"stw-pause"},
-		Proof: []Proof{{"of the CPU time that the process uses they take %s", "go_cpu_classes_gc_total_cpu_seconds_total", gcShare, Share}, {"it starts at a heap of %s", "go_memstats_next_gc_bytes", func(e *env) string { return e.now(ByService, "go_memstats_next_gc_bytes") }, Memory}},
+		Proof: []Proof{{"of the CPU time that the process uses they take %s",
+			"go_cpu_classes_gc_total_cpu_seconds_total", gcShare, Share},
+			{"it starts at a heap of %s", "go_memstats_next_gc_bytes",
+				func(e *env) string { return e.now(ByService, "go_memstats_next_gc_bytes") }, Memory}},
 	},
 	{
 		Name: "lock-contention", Cause: "lock-contention", Title: "Goroutines wait for mutexes",
 		Scope: Service, Key: ByService, Unit: Goroutines, Order: 72, Least: 0.1,
 		Needs: []string{"go_sync_mutex_wait_total_seconds_total"},
 		Loss:  func(e *env) string { return e.rate(ByService, "go_sync_mutex_wait_total_seconds_total") },
-		Sure:  finding.Supported, Why: "the runtime counts the time that goroutines waited; which mutex, it does not say",
+		Sure:  finding.Supported,
+		Why:   "the runtime counts the time that goroutines waited; which mutex, it does not say",
 	},
 	{
 		Name: "thp-bloat", Cause: "thp-bloat", Title: "Resident memory is far above what the Go runtime holds",

@@ -127,7 +127,8 @@ func ruleTests(p *Profile, rules []*Rule) []byte {
 			}
 			// How many alerts there are is asked, since their texts may be reworded.
 			fmt.Fprintf(&b, "    promql_expr_test:\n      - expr: %s\n        eval_time: %s\n        exp_samples: [{labels: '{}', value: %d}]\n",
-				yaml(fmt.Sprintf("count(ALERTS{alertname=%q,alertstate=\"firing\"}) or vector(0)", alertName(r))), testAt, want)
+				yaml(fmt.Sprintf("count(ALERTS{alertname=%q,alertstate=\"firing\"}) or vector(0)",
+					alertName(r))), testAt, want)
 		}
 		a, other := p.member(r.Key, "a", "m1"), p.member(r.Key, "a", "m2")
 		one("ill", 1, madeMember{a, "", m.Ill})
@@ -135,7 +136,8 @@ func ruleTests(p *Profile, rules []*Rule) []byte {
 		one("healthy", 0, madeMember{a, "", healthy})
 		one("without a label for clusters", 1, madeMember{p.member(r.Key, "", "m1"), "", m.Ill})
 		one("two copies of one target", 1, madeMember{a, "", m.Ill}, madeMember{a, "copy", m.Ill})
-		one("the same name in another cluster, healthy", 1, madeMember{a, "", m.Ill}, madeMember{p.member(r.Key, "b", "m1"), "", m.Alike})
+		one("the same name in another cluster, healthy", 1, madeMember{a, "", m.Ill},
+			madeMember{p.member(r.Key, "b", "m1"), "", m.Alike})
 		if !r.Levels {
 			one("lived for two samples", 0, madeMember{a, "short", m.Ill})
 			one("counters were reset", 1, madeMember{a, "reset", m.Ill})

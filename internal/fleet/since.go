@@ -117,7 +117,8 @@ func (l *look) zoom(ctx context.Context, r *Rule, c *candidate, e *env) {
 		// The start is the last rise before the bout that was seen: quiet before, and loud after.
 		start := time.Time{}
 		for i, p := range s.Points {
-			if p.Value >= r.Least && (i == 0 || s.Points[i-1].Value < r.Least) && !p.At.After(c.when.start.Add(2*interval)) {
+			if p.Value >= r.Least && (i == 0 || s.Points[i-1].Value < r.Least) &&
+				!p.At.After(c.when.start.Add(2*interval)) {
 				start = p.At
 			}
 		}

@@ -58,7 +58,8 @@ func fakeAnswer(r *http.Request, query string) string {
 		for at := from; at <= to; at += max(step, 1) {
 			points = append(points, fmt.Sprintf(`[%f,"0.4"]`, at))
 		}
-		return `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{` + fakeHost + `},"values":[` + strings.Join(points, ",") + `]}]}}`
+		return `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{` +
+			fakeHost + `},"values":[` + strings.Join(points, ",") + `]}]}}`
 	case strings.Contains(query, "__name__"):
 		return vector(sample(`"__name__":"`+pressure+`"`, "2"), sample(`"__name__":"`+reclaim+`"`, "2"))
 	case strings.HasPrefix(query, "count by (cluster, k8s_cluster"):
@@ -70,7 +71,9 @@ func fakeAnswer(r *http.Request, query string) string {
 	case strings.Contains(query, "count by"):
 		return vector(sample(`"cluster":"a","job":"node"`, "1"))
 	case strings.HasPrefix(query, "topk") && strings.Contains(query, pressure):
-		return vector(sample(fakeHost, "0.4"), sample(`"cluster":"a","job":"node","instance":"h2:9100"`, "NaN"), sample(`"cluster":"a","job":"node"`, "0.0001"))
+		return vector(sample(fakeHost, "0.4"),
+			sample(`"cluster":"a","job":"node","instance":"h2:9100"`, "NaN"),
+			sample(`"cluster":"a","job":"node"`, "0.0001"))
 	case strings.Contains(query, reclaim):
 		return vector(sample(fakeHost, "9"))
 	}
@@ -97,10 +100,12 @@ var fakeAsk = Ask{Since: time.Hour, At: time.Unix(1_700_000_000, 0).UTC(), Top: 
 func TestReplay(t *testing.T) {
 	s := fakeEngine(t, func(string) (string, bool) { return "", false })
 	dir := filepath.Join(t.TempDir(), "answers")
-	o := Options{URL: strings.Replace(s.URL, "http://", "http://me:"+secretWord+"@", 1) + "?token=" + secretWord, Bearer: secretWord, Timeout: time.Second, Record: dir,
+	o := Options{URL: strings.Replace(s.URL, "http://", "http://me:"+secretWord+"@", 1) +
+		"?token=" + secretWord, Bearer: secretWord, Timeout: time.Second, Record: dir,
 		Headers: http.Header{"X-Key": {secretWord}}}
 	first := lookAt(t, o, fakeAsk)
-	if len(first.Findings) != 1 || first.Findings[0].Rule != "direct-reclaim-host" || len(first.Findings[0].Members) != 1 {
+	if len(first.Findings) != 1 || first.Findings[0].Rule != "direct-reclaim-host" ||
+		len(first.Findings[0].Members) != 1 {
 		t.Fatalf("%+v", first.Findings)
 	}
 	asked, err := Recorded(dir)
@@ -134,7 +139,8 @@ func TestReplay(t *testing.T) {
 
 // TestBadTapes refuses folders that hold something else, in one line.
 func TestBadTapes(t *testing.T) {
-	for name, ask := range map[string]string{"nothing": "", "not JSON": "x", "no time": `{"top":1}`, "huge": `{"since_ns":1,"at":"2026-01-01T00:00:00Z","top":100000,"max_samples":1}`} {
+	for name, ask := range map[string]string{"nothing": "", "not JSON": "x", "no time": `{"top":1}`,
+		"huge": `{"since_ns":1,"at":"2026-01-01T00:00:00Z","top":100000,"max_samples":1}`} {
 		dir := t.TempDir()
 		if ask != "" {
 			if err := os.WriteFile(filepath.Join(dir, askFile), []byte(ask), 0o600); err != nil {
@@ -166,14 +172,16 @@ func TestPartial(t *testing.T) {
 		}
 		return "", false
 	})
-	if r = lookAt(t, Options{URL: s.URL, Timeout: time.Second}, fakeAsk); len(r.NotChecked) == 0 || len(r.RuledOut) > 0 {
+	if r = lookAt(t, Options{URL: s.URL, Timeout: time.Second}, fakeAsk); len(r.NotChecked) == 0 ||
+		len(r.RuledOut) > 0 {
 		t.Errorf("ruled out %+v", r.RuledOut)
 	}
 }
 
 // TestSplit asks by cluster, and by the last letter of names, where a question would read too much.
 func TestSplit(t *testing.T) {
-	l := &look{o: Ask{MaxSamples: 100}, clusters: []Labels{{"cluster": "a"}, {"cluster": `b"`}}, p: Profile{Cluster: []string{"cluster"}}}
+	l := &look{o: Ask{MaxSamples: 100}, clusters: []Labels{{"cluster": "a"}, {"cluster": `b"`}},
+		p: Profile{Cluster: []string{"cluster"}}}
 	host := &Rule{Key: ByHost}
 	for _, c := range []struct {
 		samples int64
@@ -190,8 +198,10 @@ func TestSplit(t *testing.T) {
 
 // FuzzAnswer gives the client any answer: no panic, no value that is none, errors of one line.
 func FuzzAnswer(f *testing.F) {
-	for _, s := range []string{vector(sample(fakeHost, "1")), vector(sample("", "NaN")), `{"status":"success","data":{"resultType":"matrix","result":[]}}`,
-		`{"status":"success","data":{"resultType":"scalar","result":[1,"+Inf"]}}`, `{"status":"error","errorType":"x","error":"a\nb"}`, "{", `{"status":"success","data":null}`} {
+	for _, s := range []string{vector(sample(fakeHost, "1")), vector(sample("", "NaN")),
+		`{"status":"success","data":{"resultType":"matrix","result":[]}}`,
+		`{"status":"success","data":{"resultType":"scalar","result":[1,"+Inf"]}}`,
+		`{"status":"error","errorType":"x","error":"a\nb"}`, "{", `{"status":"success","data":null}`} {
 		f.Add([]byte(s), 200)
 	}
 	f.Fuzz(func(t *testing.T, answer []byte, status int) {
@@ -225,5 +235,6 @@ type fixed struct {
 }
 
 func (f fixed) RoundTrip(r *http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: f.status, Header: http.Header{}, Request: r, Body: io.NopCloser(bytes.NewReader(f.answer))}, nil
+	return &http.Response{StatusCode: f.status, Header: http.Header{}, Request: r,
+		Body: io.NopCloser(bytes.NewReader(f.answer))}, nil
 }

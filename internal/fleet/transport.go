@@ -48,7 +48,8 @@ func withCost(ctx context.Context, c *wireCost) context.Context {
 }
 
 // apiPaths are the ends of addresses that people copy from a browser or a configuration.
-var apiPaths = []string{"/api/v1/query", "/api/v1/query_range", "/api/v1", "/graph", "/query", "/classic/graph", "/vmui", "/targets"}
+var apiPaths = []string{"/api/v1/query", "/api/v1/query_range", "/api/v1", "/graph", "/query",
+	"/classic/graph", "/vmui", "/targets"}
 
 func newWire(o Options) (*wire, error) {
 	if !strings.Contains(o.URL, "://") {
@@ -177,7 +178,8 @@ func (w *wire) send(r *http.Request, body []byte) (*http.Response, error) {
 	partial := w.noPartial
 	w.mu.Unlock()
 	resp, err := w.once(r, body, partial)
-	if err != nil || partial || resp.StatusCode != http.StatusUnprocessableEntity && resp.StatusCode/100 != 5 || !strings.Contains(r.URL.Path, "/query") {
+	if err != nil || partial || resp.StatusCode != http.StatusUnprocessableEntity &&
+		resp.StatusCode/100 != 5 || !strings.Contains(r.URL.Path, "/query") {
 		return resp, err
 	}
 	again, err := w.once(r, body, true)

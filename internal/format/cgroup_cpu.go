@@ -18,7 +18,8 @@ var _ = registerFile(&row{
 	looks: firstKey("nr_periods", "usage_usec"), at: base("cpu.stat"), file: (*kernelFiles).cpuStat,
 	streams: []evidence.Stream{
 		{Name: "/cgroup/cpu/periods:periods", Doc: "Counter. Periods in which the group had something to run."},
-		{Name: "/cgroup/cpu/throttled:periods", Doc: "Counter. Periods in which it ran out of quota. Alone it says little: a program at its quota is throttled in nearly all of them."},
+		{Name: "/cgroup/cpu/throttled:periods",
+			Doc: "Counter. Periods in which it ran out of quota. Alone it says little: a program at its quota is throttled in nearly all of them."},
 		{Name: "/cgroup/cpu/throttled:ns", Doc: "Counter. Time the group had work and no quota, over all CPUs."},
 		{Name: "/cgroup/cpu/used:ns", Doc: "Counter. CPU time of the group and all below it."},
 		{Name: "/cgroup/level/cpu/periods:periods", Doc: "Counter a level, its path in Text."},
@@ -32,7 +33,8 @@ var _ = registerFile(&row{
 	kind: KindCPUMax, name: "cpu-max",
 	looks: looksCPUMax, at: base("cpu.max"), file: (*kernelFiles).cpuMax,
 	streams: []evidence.Stream{
-		{Name: "/cgroup/cpu/quota:cpus", Doc: "Fact. Effective quota: the least of all levels. 0 with Text \"no quota\": every level seen, none has one. No record: not known."},
+		{Name: "/cgroup/cpu/quota:cpus",
+			Doc: "Fact. Effective quota: the least of all levels. 0 with Text \"no quota\": every level seen, none has one. No record: not known."},
 		{Name: "/cgroup/cpu/quota-at:path", Doc: "Fact. Text: the level that has the effective quota."},
 		{Name: "/cgroup/cpu/period:ns", Doc: "Fact. Length of a period at that level."},
 		{Name: "/cgroup/level/cpu/quota:cpus", Doc: "Fact a level, its path in Text. Only levels with a quota."},
@@ -82,12 +84,14 @@ func (s *kernelFiles) cpuStat(r reading) error {
 		stream string
 		factor float64
 	}{
-		"nr_periods": {"cpu/periods:periods", 1}, "nr_throttled": {"cpu/throttled:periods", 1}, "throttled_time": {"cpu/throttled:ns", 1},
+		"nr_periods": {"cpu/periods:periods", 1}, "nr_throttled": {"cpu/throttled:periods", 1},
+		"throttled_time": {"cpu/throttled:ns", 1},
 		"throttled_usec": {"cpu/throttled:ns", 1000}, "usage_usec": {"cpu/used:ns", 1000},
 	}
 	return pairs(r.text, " ", func(name string, v float64) {
 		if st, ok := streams[name]; ok {
-			l.counts = append(l.counts, evidence.Record{Stream: st.stream, Shape: evidence.Counter, Time: r.time, Value: v * st.factor})
+			l.counts = append(l.counts, evidence.Record{Stream: st.stream, Shape: evidence.Counter,
+				Time: r.time, Value: v * st.factor})
 		}
 	})
 }

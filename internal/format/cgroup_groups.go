@@ -20,7 +20,8 @@ var _ = registerFile(&row{
 	looks: looksCgroup, at: base("cgroup"), file: (*kernelFiles).pidCgroup,
 	streams: []evidence.Stream{
 		{Name: "/cgroup/version:text", Doc: "Fact. \"v1\" or \"v2\", of the cpu controller."},
-		{Name: "/cgroup/path:path", Doc: "Fact. The target's own group, of the cpu controller, as seen from our mount."},
+		{Name: "/cgroup/path:path",
+			Doc: "Fact. The target's own group, of the cpu controller, as seen from our mount."},
 		{Name: "/cgroup/memory/path:path", Doc: "Fact. The target's own group, of the memory controller."},
 	},
 })
@@ -38,7 +39,8 @@ var _ = registerFile(&row{
 	kind: KindGroups, name: "groups",
 	at: func(p string) bool { return p == "groups" }, file: (*kernelFiles).groupViews,
 	streams: []evidence.Stream{
-		{Name: "/cgroup/hidden:text", Doc: "Fact. The ancestors that could not be seen, so that a quota or a limit there is not known."},
+		{Name: "/cgroup/hidden:text",
+			Doc: "Fact. The ancestors that could not be seen, so that a quota or a limit there is not known."},
 	},
 	also: []string{"/cgroup/version:text", "/cgroup/path:path", "/cgroup/memory/path:path"},
 })
@@ -52,7 +54,8 @@ func looksCgroup(h head) bool {
 func looksMountinfo(h head) bool {
 	line, _, _ := strings.Cut(h.start, "\n")
 	f := strings.Fields(line)
-	return len(f) >= 9 && isNumber(f[0]) && isNumber(f[1]) && strings.Contains(f[2], ":") && strings.Contains(line, " - ")
+	return len(f) >= 9 && isNumber(f[0]) && isNumber(f[1]) && strings.Contains(f[2], ":") &&
+		strings.Contains(line, " - ")
 }
 
 // groupView is where a controller's groups are, as the recorder found them.

@@ -76,7 +76,8 @@ func (s *kernelFiles) finishGroups() {
 		}
 		s.fact("/cgroup/version:text", 0, 0, version)
 		s.fact("/cgroup/path:path", 0, 0, p)
-		if rest, below := strings.CutPrefix(p, strings.TrimSuffix(s.cpuMountRoot, "/")); s.cpuMount != "" && below && s.cpuMountV1 == (version == "v1") {
+		if rest, below := strings.CutPrefix(p,
+			strings.TrimSuffix(s.cpuMountRoot, "/")); s.cpuMount != "" && below && s.cpuMountV1 == (version == "v1") {
 			s.fact("/cgroup/cpu/files:path", 0, 0, path.Join(s.cpuMount, rest))
 		}
 	}

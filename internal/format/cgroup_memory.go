@@ -20,8 +20,10 @@ var _ = registerFile(&row{
 		{Name: "/cgroup/memory/file:bytes", Doc: "Sample. The page cache in it."},
 		{Name: "/cgroup/memory/anon-huge:bytes", Doc: "Sample. The anonymous memory in huge pages."},
 		{Name: "/cgroup/memory/faults/major:faults", Doc: "Counter. Major faults of the group."},
-		{Name: "/cgroup/memory/scan:pages", Doc: "Counter. Pages scanned to reclaim from the group; v2 only: late kernels lack it in v1."},
-		{Name: "/cgroup/memory/scan/direct:pages", Doc: "Counter. The part that was scanned by threads that wanted memory."},
+		{Name: "/cgroup/memory/scan:pages",
+			Doc: "Counter. Pages scanned to reclaim from the group; v2 only: late kernels lack it in v1."},
+		{Name: "/cgroup/memory/scan/direct:pages",
+			Doc: "Counter. The part that was scanned by threads that wanted memory."},
 		{Name: "/cgroup/memory/refault:pages", Doc: "Counter. Pages of the working set that had to be read again."},
 	},
 })
@@ -30,10 +32,12 @@ var _ = registerFile(&row{
 	kind: KindEvents, name: "memory-events",
 	looks: looksEvents, at: base("memory.events"), file: (*kernelFiles).memoryEvents,
 	streams: []evidence.Stream{
-		{Name: "/cgroup/memory/events/high:events", Doc: "Counter. Times a thread had to reclaim because of memory.high."},
+		{Name: "/cgroup/memory/events/high:events",
+			Doc: "Counter. Times a thread had to reclaim because of memory.high."},
 		{Name: "/cgroup/memory/events/max:events", Doc: "Counter. Times the limit was hit; memory.failcnt of v1."},
 		{Name: "/cgroup/memory/events/oom:events", Doc: "Counter. Times reclaim at the limit failed."},
-		{Name: "/cgroup/memory/events/oom-kill:processes", Doc: "Counter. Processes of the group that were killed for memory."},
+		{Name: "/cgroup/memory/events/oom-kill:processes",
+			Doc: "Counter. Processes of the group that were killed for memory."},
 	},
 })
 
@@ -53,10 +57,14 @@ var memoryStats = map[string]struct {
 }{
 	"anon": {"memory/anon:bytes", evidence.Sample}, "total_rss": {"memory/anon:bytes", evidence.Sample},
 	"file": {"memory/file:bytes", evidence.Sample}, "total_cache": {"memory/file:bytes", evidence.Sample},
-	"anon_thp": {"memory/anon-huge:bytes", evidence.Sample}, "total_rss_huge": {"memory/anon-huge:bytes", evidence.Sample},
-	"pgmajfault": {"memory/faults/major:faults", evidence.Counter}, "total_pgmajfault": {"memory/faults/major:faults", evidence.Counter},
-	"pgscan": {"memory/scan:pages", evidence.Counter}, "pgscan_direct": {"memory/scan/direct:pages", evidence.Counter},
-	"workingset_refault_file": {"memory/refault:pages", evidence.Counter}, "total_workingset_refault_file": {"memory/refault:pages", evidence.Counter},
+	"anon_thp":                      {"memory/anon-huge:bytes", evidence.Sample},
+	"total_rss_huge":                {"memory/anon-huge:bytes", evidence.Sample},
+	"pgmajfault":                    {"memory/faults/major:faults", evidence.Counter},
+	"total_pgmajfault":              {"memory/faults/major:faults", evidence.Counter},
+	"pgscan":                        {"memory/scan:pages", evidence.Counter},
+	"pgscan_direct":                 {"memory/scan/direct:pages", evidence.Counter},
+	"workingset_refault_file":       {"memory/refault:pages", evidence.Counter},
+	"total_workingset_refault_file": {"memory/refault:pages", evidence.Counter},
 }
 
 func (s *kernelFiles) memoryStat(r reading) error {
@@ -77,7 +85,9 @@ func (s *kernelFiles) memoryEvents(r reading) error {
 	if l == nil {
 		return nil
 	}
-	streams := map[string]string{"high": "memory/events/high:events", "max": "memory/events/max:events", "oom": "memory/events/oom:events", "oom_kill": "memory/events/oom-kill:processes"}
+	streams := map[string]string{"high": "memory/events/high:events",
+		"max": "memory/events/max:events", "oom": "memory/events/oom:events",
+		"oom_kill": "memory/events/oom-kill:processes"}
 	return pairs(r.text, " ", func(name string, v float64) {
 		if st, ok := streams[name]; ok {
 			l.counts = append(l.counts, evidence.Record{Stream: st, Shape: evidence.Counter, Time: r.time, Value: v})

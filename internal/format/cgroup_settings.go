@@ -16,21 +16,28 @@ var _ = registerFile(&row{
 	at: isCgroupSetting, named: namesCgroupSetting, file: (*kernelFiles).cgroupSetting,
 	streams: []evidence.Stream{
 		{Name: "/cgroup/cpu/burst:ns", Doc: "Fact. What may be saved up at that level."},
-		{Name: "/cgroup/cpu/weight:weight", Doc: "Fact. cpu.weight of the target's own group; Text \"shares\": cpu.shares of v1."},
-		{Name: "/cgroup/memory/limit:bytes", Doc: "Fact. Effective limit, memory.max or limit_in_bytes: the least of all levels. 0 with Text \"no limit\"."},
+		{Name: "/cgroup/cpu/weight:weight",
+			Doc: "Fact. cpu.weight of the target's own group; Text \"shares\": cpu.shares of v1."},
+		{Name: "/cgroup/memory/limit:bytes",
+			Doc: "Fact. Effective limit, memory.max or limit_in_bytes: the least of all levels. 0 with Text \"no limit\"."},
 		{Name: "/cgroup/memory/limit-at:path", Doc: "Fact. Text: the level that has the effective limit."},
 		{Name: "/cgroup/memory/high:bytes", Doc: "Fact. Effective memory.high; no record: none, or v1."},
-		{Name: "/cgroup/memory/used:bytes", Doc: "Sample. Memory charged to the level with the effective limit, page cache included; of the target's own group where there is none."},
+		{Name: "/cgroup/memory/used:bytes",
+			Doc: "Sample. Memory charged to the level with the effective limit, page cache included; of the target's own group where there is none."},
 		{Name: "/cgroup/level/memory/limit:bytes", Doc: "Fact a level, its path in Text. Only levels with a limit."},
 	},
-	also: []string{"/cgroup/cpu/quota:cpus", "/cgroup/level/cpu/quota:cpus", "/cgroup/cpu/period:ns", "/cgroup/cpu/used:ns", "/cgroup/memory/events/max:events", "/cgroup/memory/events/oom-kill:processes"},
+	also: []string{"/cgroup/cpu/quota:cpus", "/cgroup/level/cpu/quota:cpus",
+		"/cgroup/cpu/period:ns", "/cgroup/cpu/used:ns", "/cgroup/memory/events/max:events",
+		"/cgroup/memory/events/oom-kill:processes"},
 })
 
 // cgroupSettings are the files of one value, by their base name. memory.oom_control has a few, and
 // is not known by its name alone.
 var cgroupSettings = []string{
-	"cpu.cfs_quota_us", "cpu.cfs_period_us", "cpu.cfs_burst_us", "cpu.max.burst", "cpu.shares", "cpu.weight", "cpuacct.usage",
-	"memory.max", "memory.high", "memory.current", "memory.limit_in_bytes", "memory.usage_in_bytes", "memory.failcnt", "memory.oom_control",
+	"cpu.cfs_quota_us", "cpu.cfs_period_us", "cpu.cfs_burst_us", "cpu.max.burst", "cpu.shares",
+	"cpu.weight", "cpuacct.usage",
+	"memory.max", "memory.high", "memory.current", "memory.limit_in_bytes", "memory.usage_in_bytes",
+	"memory.failcnt", "memory.oom_control",
 }
 
 func isCgroupSetting(p string) bool { return slices.Contains(cgroupSettings, path.Base(p)) }
@@ -38,7 +45,8 @@ func isCgroupSetting(p string) bool { return slices.Contains(cgroupSettings, pat
 // namesCgroupSetting knows a file of one number by its name: its content says nothing.
 func namesCgroupSetting(base string, content []byte) bool {
 	f := strings.Fields(string(content[:min(len(content), 64)]))
-	return len(f) == 1 && len(content) < 64 && (isNumber(strings.TrimPrefix(f[0], "-")) || f[0] == "max") && slices.Contains(cgroupSettings, base)
+	return len(f) == 1 && len(content) < 64 && (isNumber(strings.TrimPrefix(f[0], "-")) ||
+		f[0] == "max") && slices.Contains(cgroupSettings, base)
 }
 
 // cgroupSetting reads the files of one value. The first reading of a setting holds.
@@ -60,7 +68,8 @@ func (s *kernelFiles) cgroupSetting(r reading) error {
 	set := func(into *float64, none *bool, factor float64) error {
 		v, err := amount(text)
 		switch {
-		case text == "max" || text == "-1" || err == nil && v >= 1<<62: // v1 writes no limit as the largest number of pages
+		case text == "max" || text == "-1" || err == nil &&
+			v >= 1<<62: // v1 writes no limit as the largest number of pages
 			if none != nil && *into < 0 {
 				*none = true
 			}
@@ -95,7 +104,9 @@ func (s *kernelFiles) cgroupSetting(r reading) error {
 	case "memory.oom_control":
 		return pairs(text, " ", func(name string, v float64) {
 			if name == "oom_kill" {
-				l.counts = append(l.counts, evidence.Record{Stream: "memory/events/oom-kill:processes", Shape: evidence.Counter, Time: r.time, Value: v})
+				l.counts = append(l.counts,
+					evidence.Record{Stream: "memory/events/oom-kill:processes",
+						Shape: evidence.Counter, Time: r.time, Value: v})
 			}
 		})
 	}

@@ -9,7 +9,8 @@ import (
 )
 
 var envStreams = []evidence.Stream{
-	{Name: "/env/GOMAXPROCS:procs", Doc: "Fact. From the environment that the process started with; Text as it stands."},
+	{Name: "/env/GOMAXPROCS:procs",
+		Doc: "Fact. From the environment that the process started with; Text as it stands."},
 	{Name: "/env/GOGC:percent", Doc: "Fact. Likewise; \"off\" has the value -1."},
 	{Name: "/env/GOMEMLIMIT:bytes", Doc: "Fact. Likewise; \"off\" has the value 0."},
 	{Name: "/env/GODEBUG:text", Doc: "Fact. Likewise."},

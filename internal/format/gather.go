@@ -85,7 +85,8 @@ func (g *gatherer) read(it Item) (Kind, error) {
 	case len(known) == 0:
 		return KindUnknown, fmt.Errorf("read %s: no part of it is of a kind that is known", it.Name)
 	case len(known) > 1:
-		return KindUnknown, fmt.Errorf("read %s: it may be %s or %s, and nothing in it says which", it.Name, known[0].kind, known[1].kind)
+		return KindUnknown, fmt.Errorf("read %s: it may be %s or %s, and nothing in it says which",
+			it.Name, known[0].kind, known[1].kind)
 	}
 	r := known[0]
 	if flaw := r.flaw(); flaw != "" {

@@ -21,12 +21,14 @@ var _ = register(&row{
 	yields:   []Kind{KindMetrics, KindRecords},
 	parse:    alone(func(log []byte, _ int64) ([]evidence.Record, error) { return GCTrace(log) }),
 	streams: []evidence.Stream{ // Time is ns since the program started
-		{Name: "/go/gctrace/cycle:ns", Doc: "Interval. One GC cycle, first stop-the-world to last; Value its wall time."},
+		{Name: "/go/gctrace/cycle:ns",
+			Doc: "Interval. One GC cycle, first stop-the-world to last; Value its wall time."},
 		{Name: "/go/gctrace/stw:ns", Doc: "Sample. Stop-the-world time of the cycle that started then."},
 		{Name: "/go/gctrace/cpu:percent", Doc: "Sample. Share of CPU time since the program started that GC used."},
 		{Name: "/go/gctrace/forced:events", Doc: "Event. The cycle was asked for by runtime.GC."},
 	},
-	also: []string{"/go/gc/cycles:gc-cycles", "/go/gc/heap/goal:bytes", "/go/gc/heap/live:bytes", "/go/sched/gomaxprocs:threads"},
+	also: []string{"/go/gc/cycles:gc-cycles", "/go/gc/heap/goal:bytes", "/go/gc/heap/live:bytes",
+		"/go/sched/gomaxprocs:threads"},
 })
 
 // maxCycles bounds what a log can make us hold: days of an ordinary program, half an hour of one at
@@ -105,7 +107,8 @@ func gctraceLine(line string) ([]evidence.Record, error) {
 	number, err1 := strconv.ParseFloat(f[1], 64)
 	start, err2 := strconv.ParseFloat(strings.TrimSuffix(f[2][1:], "s"), 64)
 	percent, err3 := strconv.ParseFloat(strings.TrimSuffix(f[3], "%"), 64)
-	if err1 != nil || err2 != nil || err3 != nil || !(start >= 0 && start < 1e9) || !(number < 1<<53) || !(math.Abs(percent) < 1e6) {
+	if err1 != nil || err2 != nil || err3 != nil || !(start >= 0 && start < 1e9) ||
+		!(number < 1<<53) || !(math.Abs(percent) < 1e6) {
 		return nil, fmt.Errorf("want numbers, got %.60q", head)
 	}
 	t := int64(start * 1e9)
@@ -123,21 +126,25 @@ func gctraceLine(line string) ([]evidence.Record, error) {
 				return out, fmt.Errorf("want A+B+C ms clock, got %.60q", part)
 			}
 			out = append(out,
-				evidence.Record{Stream: "/go/gctrace/cycle:ns", Shape: evidence.Interval, Time: t, End: t + int64((ms[0]+ms[1]+ms[2])*1e6), Value: math.Round((ms[0] + ms[1] + ms[2]) * 1e6)},
-				evidence.Record{Stream: "/go/gctrace/stw:ns", Shape: evidence.Sample, Time: t, Value: math.Round((ms[0] + ms[2]) * 1e6)})
+				evidence.Record{Stream: "/go/gctrace/cycle:ns", Shape: evidence.Interval, Time: t,
+					End: t + int64((ms[0]+ms[1]+ms[2])*1e6), Value: math.Round((ms[0] + ms[1] + ms[2]) * 1e6)},
+				evidence.Record{Stream: "/go/gctrace/stw:ns", Shape: evidence.Sample, Time: t,
+					Value: math.Round((ms[0] + ms[2]) * 1e6)})
 		case strings.HasSuffix(part, " MB goal"):
 			mb, err := strconv.ParseFloat(strings.TrimSuffix(part, " MB goal"), 64)
 			if err != nil || !(mb >= 0 && mb < 1e12) {
 				return out, fmt.Errorf("want a heap goal, got %.60q", part)
 			}
-			out = append(out, evidence.Record{Stream: "/go/gc/heap/goal:bytes", Shape: evidence.Sample, Time: t, Value: mb * (1 << 20)})
+			out = append(out, evidence.Record{Stream: "/go/gc/heap/goal:bytes",
+				Shape: evidence.Sample, Time: t, Value: mb * (1 << 20)})
 		case strings.Contains(part, "->"):
 			sizes := strings.Split(strings.TrimSuffix(part, " MB"), "->")
 			mb, err := strconv.ParseFloat(sizes[len(sizes)-1], 64)
 			if err != nil || len(sizes) != 3 || !(mb >= 0 && mb < 1e12) {
 				return out, fmt.Errorf("want three heap sizes, got %.60q", part)
 			}
-			out = append(out, evidence.Record{Stream: "/go/gc/heap/live:bytes", Shape: evidence.Sample, Time: t, Value: mb * (1 << 20)})
+			out = append(out, evidence.Record{Stream: "/go/gc/heap/live:bytes",
+				Shape: evidence.Sample, Time: t, Value: mb * (1 << 20)})
 		case strings.HasSuffix(part, " P") || strings.HasSuffix(part, " P (forced)"):
 			if strings.HasSuffix(part, " (forced)") {
 				out = append(out, evidence.Record{Stream: "/go/gctrace/forced:events", Shape: evidence.Event, Time: t})
@@ -146,7 +153,8 @@ func gctraceLine(line string) ([]evidence.Record, error) {
 			if err != nil || ps < 1 {
 				return out, fmt.Errorf("want a number of Ps, got %.60q", part)
 			}
-			out = append(out, evidence.Record{Stream: "/go/sched/gomaxprocs:threads", Shape: evidence.Sample, Time: t, Value: float64(ps)})
+			out = append(out, evidence.Record{Stream: "/go/sched/gomaxprocs:threads",
+				Shape: evidence.Sample, Time: t, Value: float64(ps)})
 		}
 	}
 	return out, nil

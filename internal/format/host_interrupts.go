@@ -15,14 +15,16 @@ var _ = registerFile(&row{
 	looks: starts("CPU0"), at: base("interrupts"), file: (*kernelFiles).interrupts,
 	streams: []evidence.Stream{
 		{Name: "/host/interrupts/tlb:interrupts", Doc: "Counter. TLB shootdowns received, all CPUs together (x86)."},
-		{Name: "/host/interrupts/call-function:interrupts", Doc: "Counter. Function calls on other CPUs; on arm64 IPI1."},
+		{Name: "/host/interrupts/call-function:interrupts",
+			Doc: "Counter. Function calls on other CPUs; on arm64 IPI1."},
 		{Name: "/host/interrupts/reschedule:interrupts", Doc: "Counter. Rescheduling interrupts."},
 		{Name: "/host/interrupts/timer:interrupts", Doc: "Counter. Local timer."},
 	},
 })
 
 // interruptNames are x86's; arm64 counts IPI0 as rescheduling and IPI1 as function calls.
-var interruptNames = map[string]string{"TLB": "tlb", "CAL": "call-function", "RES": "reschedule", "LOC": "timer", "IPI0": "reschedule", "IPI1": "call-function"}
+var interruptNames = map[string]string{"TLB": "tlb", "CAL": "call-function", "RES": "reschedule",
+	"LOC": "timer", "IPI0": "reschedule", "IPI1": "call-function"}
 
 func (s *kernelFiles) interrupts(r reading) error {
 	return s.perCPU(r, interruptNames, "/host/interrupts/", ":interrupts", true)

@@ -21,7 +21,8 @@ var _ = registerFile(&row{
 	streams: []evidence.Stream{
 		{Name: "/host/memory/total:bytes", Doc: "Sample."},
 		{Name: "/host/memory/free:bytes", Doc: "Sample."},
-		{Name: "/host/memory/available:bytes", Doc: "Sample. What could be had without swapping, by the kernel's estimate."},
+		{Name: "/host/memory/available:bytes",
+			Doc: "Sample. What could be had without swapping, by the kernel's estimate."},
 		{Name: "/host/memory/cached:bytes", Doc: "Sample. Page cache and buffers."},
 		{Name: "/host/memory/dirty:bytes", Doc: "Sample. Page cache not yet written."},
 		{Name: "/host/memory/anon:bytes", Doc: "Sample."},
@@ -37,17 +38,20 @@ var _ = registerFile(&row{
 var _ = registerFile(&row{
 	kind: KindFree, name: "free",
 	looks: looksFree, at: base("free"), file: (*kernelFiles).free,
-	also: []string{"/host/memory/total:bytes", "/host/memory/free:bytes", "/host/memory/cached:bytes", "/host/memory/available:bytes"},
+	also: []string{"/host/memory/total:bytes", "/host/memory/free:bytes",
+		"/host/memory/cached:bytes", "/host/memory/available:bytes"},
 })
 
 func looksFree(h head) bool {
 	line, rest, _ := strings.Cut(h.start, "\n")
 	f := strings.Fields(line)
-	return len(f) >= 3 && f[0] == "total" && f[1] == "used" && f[2] == "free" && strings.HasPrefix(strings.TrimSpace(rest), "Mem:")
+	return len(f) >= 3 && f[0] == "total" && f[1] == "used" && f[2] == "free" &&
+		strings.HasPrefix(strings.TrimSpace(rest), "Mem:")
 }
 
 var meminfoSamples = map[string]string{
-	"MemTotal": "total", "MemFree": "free", "MemAvailable": "available", "Cached": "cached", "Buffers": "cached", "Dirty": "dirty", "AnonPages": "anon",
+	"MemTotal": "total", "MemFree": "free", "MemAvailable": "available", "Cached": "cached",
+	"Buffers": "cached", "Dirty": "dirty", "AnonPages": "anon",
 	"AnonHugePages": "anon-huge", "Hugetlb": "hugetlb", "SwapTotal": "swap", "SwapFree": "swap-free",
 }
 

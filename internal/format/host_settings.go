@@ -16,22 +16,27 @@ var _ = registerFile(&row{
 	at: isHostSetting, file: (*kernelFiles).hostSetting,
 	streams: []evidence.Stream{
 		{Name: "/host/kernel:text", Doc: "Fact. Release of the kernel."},
-		{Name: "/host/clocksource:text", Doc: "Fact. The clock that time is read from. One other than tsc, kvm-clock and arch_sys_counter costs a system call."},
+		{Name: "/host/clocksource:text",
+			Doc: "Fact. The clock that time is read from. One other than tsc, kvm-clock and arch_sys_counter costs a system call."},
 		{Name: "/host/load:threads", Doc: "Sample. Load average of the last minute."},
 		{Name: "/host/thp/enabled:text", Doc: "Fact. always, madvise or never."},
 		{Name: "/host/thp/defrag:text", Doc: "Fact. When a fault compacts for a huge page."},
 		{Name: "/host/thp/khugepaged/defrag:bool", Doc: "Fact."},
-		{Name: "/host/thp/khugepaged/max-ptes-none:pages", Doc: "Fact. How many of 512 pages may be empty when khugepaged makes a huge one."},
+		{Name: "/host/thp/khugepaged/max-ptes-none:pages",
+			Doc: "Fact. How many of 512 pages may be empty when khugepaged makes a huge one."},
 		{Name: "/host/thp/khugepaged/scan-sleep:ns", Doc: "Fact. Pause between two scans."},
 		{Name: "/host/thp/khugepaged/pages-to-scan:pages", Doc: "Fact. Pages in each scan."},
 		{Name: "/host/thp/khugepaged/collapsed:pages", Doc: "Counter. Huge pages made."},
 		{Name: "/host/thp/khugepaged/scans:scans", Doc: "Counter. Whole rounds."},
-		{Name: "/host/sysctl:value", Doc: "Fact for each of a list of settings: Text \"vm.swappiness=60\", Value if it is one number."},
+		{Name: "/host/sysctl:value",
+			Doc: "Fact for each of a list of settings: Text \"vm.swappiness=60\", Value if it is one number."},
 		{Name: "/host/sysctl/vm.min_free_kbytes:bytes", Doc: "Fact. In bytes, though the setting is not."},
 		{Name: "/host/sysctl/kernel.numa_balancing:bool", Doc: "Fact. 1: on."},
 		{Name: "/host/sysctl/kernel.task_delayacct:bool", Doc: "Fact. 0: delays of the process are not counted."},
-		{Name: "/host/sysctl/vm.zone_reclaim_mode:mode", Doc: "Fact. Not 0: a node reclaims its own memory before it uses another node's."},
-		{Name: "/host/sysctl/kernel.sched_cfs_bandwidth_slice_us:ns", Doc: "Fact. What a CPU takes of the quota at a time."},
+		{Name: "/host/sysctl/vm.zone_reclaim_mode:mode",
+			Doc: "Fact. Not 0: a node reclaims its own memory before it uses another node's."},
+		{Name: "/host/sysctl/kernel.sched_cfs_bandwidth_slice_us:ns",
+			Doc: "Fact. What a CPU takes of the quota at a time."},
 		{Name: "/host/numa/nodes:nodes", Doc: "Fact. NUMA nodes online."},
 	},
 	also: []string{"/host/cpus:cpus"},
@@ -39,7 +44,8 @@ var _ = registerFile(&row{
 
 func isHostSetting(p string) bool {
 	switch p {
-	case "/sys/devices/system/clocksource/clocksource0/current_clocksource", "/sys/devices/system/cpu/online", "/sys/devices/system/node/online", "/proc/loadavg":
+	case "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+		"/sys/devices/system/cpu/online", "/sys/devices/system/node/online", "/proc/loadavg":
 		return true
 	}
 	return strings.HasPrefix(p, "/proc/sys/") || strings.HasPrefix(p, "/sys/kernel/mm/transparent_hugepage/")
@@ -50,8 +56,10 @@ var settings = map[string]struct {
 	stream string
 	factor float64
 }{
-	"vm/min_free_kbytes": {"/host/sysctl/vm.min_free_kbytes:bytes", 1024}, "kernel/numa_balancing": {"/host/sysctl/kernel.numa_balancing:bool", 1},
-	"kernel/task_delayacct": {"/host/sysctl/kernel.task_delayacct:bool", 1}, "vm/zone_reclaim_mode": {"/host/sysctl/vm.zone_reclaim_mode:mode", 1},
+	"vm/min_free_kbytes":                  {"/host/sysctl/vm.min_free_kbytes:bytes", 1024},
+	"kernel/numa_balancing":               {"/host/sysctl/kernel.numa_balancing:bool", 1},
+	"kernel/task_delayacct":               {"/host/sysctl/kernel.task_delayacct:bool", 1},
+	"vm/zone_reclaim_mode":                {"/host/sysctl/vm.zone_reclaim_mode:mode", 1},
 	"kernel/sched_cfs_bandwidth_slice_us": {"/host/sysctl/kernel.sched_cfs_bandwidth_slice_us:ns", 1000},
 }
 

@@ -13,7 +13,8 @@ var _ = registerFile(&row{
 	at:   func(p string) bool { return p == "/proc/softirqs" },
 	file: (*kernelFiles).softirqs,
 	streams: []evidence.Stream{
-		{Name: "/host/softirqs/net-rx:softirqs", Doc: "Counter. Runs of the softirq for packets received, all CPUs together; each handles many."},
+		{Name: "/host/softirqs/net-rx:softirqs",
+			Doc: "Counter. Runs of the softirq for packets received, all CPUs together; each handles many."},
 		{Name: "/host/softirqs/net-tx:softirqs", Doc: "Counter. For packets sent."},
 		{Name: "/host/softirqs/timer:softirqs", Doc: "Counter. For timers."},
 		{Name: "/host/softirqs/block:softirqs", Doc: "Counter. For block devices' requests that ended."},
@@ -22,7 +23,8 @@ var _ = registerFile(&row{
 	},
 })
 
-var softirqNames = map[string]string{"NET_RX": "net-rx", "NET_TX": "net-tx", "TIMER": "timer", "BLOCK": "block", "TASKLET": "tasklet", "RCU": "rcu"}
+var softirqNames = map[string]string{"NET_RX": "net-rx", "NET_TX": "net-tx", "TIMER": "timer",
+	"BLOCK": "block", "TASKLET": "tasklet", "RCU": "rcu"}
 
 func (s *kernelFiles) softirqs(r reading) error {
 	return s.perCPU(r, softirqNames, "/host/softirqs/", ":softirqs", false)

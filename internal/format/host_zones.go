@@ -18,8 +18,10 @@ var _ = registerFile(&row{
 	kind: KindBuddyinfo, name: "buddyinfo",
 	looks: looksBuddy, at: base("buddyinfo"), file: (*kernelFiles).buddyinfo,
 	streams: []evidence.Stream{
-		{Name: "/host/buddy/free:bytes", Doc: "Sample a zone, \"node 0 Normal\" in Text. Free memory in the allocator's lists."},
-		{Name: "/host/buddy/huge:bytes", Doc: "Sample a zone. The part in blocks of 2 MiB or more: the rest cannot serve a huge page."},
+		{Name: "/host/buddy/free:bytes",
+			Doc: "Sample a zone, \"node 0 Normal\" in Text. Free memory in the allocator's lists."},
+		{Name: "/host/buddy/huge:bytes",
+			Doc: "Sample a zone. The part in blocks of 2 MiB or more: the rest cannot serve a huge page."},
 		{Name: "/host/buddy/order3:bytes", Doc: "Sample a zone. The part in blocks of 32 KiB or more."},
 	},
 })

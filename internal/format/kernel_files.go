@@ -73,7 +73,8 @@ type kernelFiles struct {
 }
 
 func newKernelFiles() *kernelFiles {
-	return &kernelFiles{hz: 100, given: map[string]bool{}, groups: map[string]*groupView{}, levels: map[levelKey]*level{}, each: map[string][2]*evidence.Record{}}
+	return &kernelFiles{hz: 100, given: map[string]bool{}, groups: map[string]*groupView{},
+		levels: map[levelKey]*level{}, each: map[string][2]*evidence.Record{}}
 }
 
 // bounded returns the error of reading a file: err, or that there are too many records.
@@ -121,20 +122,23 @@ func (s *kernelFiles) addFor(stream string, shape evidence.Shape, t int64, v flo
 // fact adds a fact once: settings are read both at the start and at the end.
 func (s *kernelFiles) fact(stream string, t int64, v float64, text string) {
 	if s.first(stream) {
-		s.out = append(s.out, evidence.Record{Stream: stream, Shape: evidence.Fact, Time: t, Value: v, Text: printable(text)})
+		s.out = append(s.out, evidence.Record{Stream: stream, Shape: evidence.Fact, Time: t,
+			Value: v, Text: printable(text)})
 	}
 }
 
 // factFor adds a fact once for each text: there are several levels, and several settings.
 func (s *kernelFiles) factFor(stream string, t int64, v float64, text string) {
 	if s.first(stream + "\x00" + printable(text)) {
-		s.out = append(s.out, evidence.Record{Stream: stream, Shape: evidence.Fact, Time: t, Value: v, Text: printable(text)})
+		s.out = append(s.out, evidence.Record{Stream: stream, Shape: evidence.Fact, Time: t,
+			Value: v, Text: printable(text)})
 	}
 }
 
 func (s *kernelFiles) gap(stream string, t int64, why string) {
 	if s.first("gap\x00" + stream) {
-		s.out = append(s.out, evidence.Record{Stream: stream, Shape: evidence.GapShape, Time: t, End: t, Text: printable(why)})
+		s.out = append(s.out, evidence.Record{Stream: stream, Shape: evidence.GapShape, Time: t,
+			End: t, Text: printable(why)})
 	}
 }
 

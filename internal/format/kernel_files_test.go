@@ -9,7 +9,9 @@ import (
 
 func TestEnv(t *testing.T) {
 	set := &evidence.Set{}
-	for _, r := range Env(map[string]string{"GOMAXPROCS": "76", "GOGC": "off", "GOMEMLIMIT": "2GiB", "GODEBUG": "gctrace=1", "GLIBC_TUNABLES": "glibc.malloc.arena_max=2", "MALLOC_ARENA_MAX": "4", "PASSWORD": "x"}) {
+	for _, r := range Env(map[string]string{"GOMAXPROCS": "76", "GOGC": "off", "GOMEMLIMIT": "2GiB",
+		"GODEBUG": "gctrace=1", "GLIBC_TUNABLES": "glibc.malloc.arena_max=2",
+		"MALLOC_ARENA_MAX": "4", "PASSWORD": "x"}) {
 		set.Add(r)
 	}
 	golden(t, "env", dump(set))
@@ -52,7 +54,8 @@ func TestByName(t *testing.T) {
 	if q, ok := set.Fact("/cgroup/cpu/quota:cpus"); err != nil || !ok || q.Value != 0 || q.Text != "no quota" {
 		t.Errorf("cpu.max: %v, %v", q, err)
 	}
-	if _, err := give("x.txt", "some avg10=0.00 avg60=0.00 avg300=0.00 total=5\n"); err == nil || !strings.Contains(err.Error(), "cpu.pressure") {
+	if _, err := give("x.txt", "some avg10=0.00 avg60=0.00 avg300=0.00 total=5\n"); err == nil ||
+		!strings.Contains(err.Error(), "cpu.pressure") {
 		t.Errorf("pressure of a name that tells nothing: %v", err)
 	}
 	set, err = give("memory.pressure", "some avg10=0.00 avg60=0.00 avg300=0.00 total=5\n")
@@ -62,7 +65,8 @@ func TestByName(t *testing.T) {
 	if _, err := give("x.txt", "50000\n"); err == nil {
 		t.Error("a bare number was taken for something")
 	}
-	quota, _, _ := Gather([]Item{{Name: "cpu.cfs_quota_us", Data: []byte("150000\n")}, {Name: "cpu.cfs_period_us", Data: []byte("100000\n")}})
+	quota, _, _ := Gather([]Item{{Name: "cpu.cfs_quota_us", Data: []byte("150000\n")},
+		{Name: "cpu.cfs_period_us", Data: []byte("100000\n")}})
 	if q, ok := quota.Fact("/cgroup/cpu/quota:cpus"); !ok || q.Value != 1.5 {
 		t.Errorf("quota and period apart: %v", q)
 	}
@@ -74,7 +78,8 @@ func TestOff(t *testing.T) {
 	text = strings.Replace(text, "/task_delayacct\n1\n", "/task_delayacct\n0\n", 1)
 	text += "=== 3 /proc/pressure/cpu unread \"not counted\"\n"
 	set, _, _ := Gather([]Item{{Name: "a", Data: []byte(text)}})
-	for _, s := range []string{"/process/delay/blkio:ns", "/process/delay/reclaim:stalls", "/host/psi/cpu/some:ns", "/process/anon-huge:bytes"} {
+	for _, s := range []string{"/process/delay/blkio:ns", "/process/delay/reclaim:stalls",
+		"/host/psi/cpu/some:ns", "/process/anon-huge:bytes"} {
 		if set.Has(s) || len(set.All(s)) != 1 {
 			t.Errorf("%s: %v", s, set.All(s))
 		}
@@ -90,7 +95,8 @@ func TestReadingsQuote(t *testing.T) {
 	b = AppendReading(b, 5, "/a b", []byte("=== 1 /proc/vmstat\nx\n=== 2 /y"))
 	b = AppendReading(b, 6, "/c", nil)
 	var got []string
-	err := eachReading(b, func(int64, int64) {}, func(r reading) error { got = append(got, r.path+"|"+r.text); return nil })
+	err := eachReading(b, func(int64, int64) {},
+		func(r reading) error { got = append(got, r.path+"|"+r.text); return nil })
 	if want := "/a b| === 1 /proc/vmstat\nx\n === 2 /y\n;/c|"; err != nil || strings.Join(got, ";") != want {
 		t.Errorf("%q, %v; want %q", got, err, want)
 	}
@@ -102,9 +108,14 @@ func FuzzReadings(f *testing.F) {
 	for _, name := range []string{"readings/v1.txt", "readings/v2.txt", "readings/host.txt", "readings/process.txt"} {
 		f.Add(testdata(f, name))
 	}
-	paths := []string{"/proc/1/smaps", "/proc/1/status", "/proc/1/limits", "/proc/1/io", "/c/cpu.stat", "/c/memory.stat", "/c/memory.events", "/proc/vmstat", "taskstats", "/proc/buddyinfo",
-		"/proc/zoneinfo", "/proc/meminfo", "/x/free", "/proc/interrupts", "/proc/softirqs", "/proc/stat", "/proc/1/stat", "/proc/1/cgroup", "/proc/1/mountinfo", "/proc/pressure/cpu", "/c/cpu.max", "/c/memory.max",
-		"groups", "/proc/1/task/*/stat", "/proc/1/task/*/schedstat", "/sys/kernel/mm/transparent_hugepage/khugepaged/full_scans", "/proc/sys/kernel/osrelease", "/sys/devices/system/cpu/online"}
+	paths := []string{"/proc/1/smaps", "/proc/1/status", "/proc/1/limits", "/proc/1/io",
+		"/c/cpu.stat", "/c/memory.stat", "/c/memory.events", "/proc/vmstat", "taskstats", "/proc/buddyinfo",
+		"/proc/zoneinfo", "/proc/meminfo", "/x/free", "/proc/interrupts", "/proc/softirqs",
+		"/proc/stat", "/proc/1/stat", "/proc/1/cgroup", "/proc/1/mountinfo", "/proc/pressure/cpu",
+		"/c/cpu.max", "/c/memory.max",
+		"groups", "/proc/1/task/*/stat", "/proc/1/task/*/schedstat",
+		"/sys/kernel/mm/transparent_hugepage/khugepaged/full_scans", "/proc/sys/kernel/osrelease",
+		"/sys/devices/system/cpu/online"}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) > 6000 {
 			return

@@ -17,7 +17,8 @@ var _ = register(&row{
 	looks: startsBytes("--- mutex:\n"),
 	parse: alone(MutexText),
 	streams: []evidence.Stream{
-		{Name: "/pprof/mutex/fraction:events", Doc: "Fact. One contention of this many is sampled; 0: the profile is off, so it says nothing."},
+		{Name: "/pprof/mutex/fraction:events",
+			Doc: "Fact. One contention of this many is sampled; 0: the profile is off, so it says nothing."},
 	},
 })
 
@@ -34,7 +35,8 @@ func MutexText(text []byte, t int64) ([]evidence.Record, error) {
 		if err != nil || n < 0 {
 			return nil, fmt.Errorf("read mutex profile as text: line %d: sampling period %.20q", i+1, v)
 		}
-		return []evidence.Record{{Stream: "/pprof/mutex/fraction:events", Shape: evidence.Fact, Time: t, Value: float64(n)}}, nil
+		return []evidence.Record{{Stream: "/pprof/mutex/fraction:events", Shape: evidence.Fact,
+			Time: t, Value: float64(n)}}, nil
 	}
 	return nil, errors.New("read mutex profile as text: no sampling period in its first lines")
 }

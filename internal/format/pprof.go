@@ -281,7 +281,8 @@ func looksProfile(h head) bool {
 	}
 	head := h.data
 	const valueTypes = 1<<1 | 1<<11
-	const lengths, numbers = 1<<1 | 1<<2 | 1<<3 | 1<<4 | 1<<5 | 1<<6 | 1<<11 | 1<<13, 1<<7 | 1<<8 | 1<<9 | 1<<10 | 1<<12 | 1<<13 | 1<<14 | 1<<15
+	const lengths, numbers = 1<<1 | 1<<2 | 1<<3 | 1<<4 | 1<<5 | 1<<6 | 1<<11 | 1<<13,
+		1<<7 | 1<<8 | 1<<9 | 1<<10 | 1<<12 | 1<<13 | 1<<14 | 1<<15
 	typed := false
 	for n := 0; n < 32 && len(head) > 0; n++ {
 		field, wire := head[0]>>3, head[0]&7

@@ -21,7 +21,8 @@ type wordsOf struct {
 	order binary.ByteOrder
 }
 
-var legacyWords = []wordsOf{{8, binary.LittleEndian}, {4, binary.LittleEndian}, {8, binary.BigEndian}, {4, binary.BigEndian}}
+var legacyWords = []wordsOf{{8, binary.LittleEndian}, {4, binary.LittleEndian},
+	{8, binary.BigEndian}, {4, binary.BigEndian}}
 
 // at is the word at an index; 0 behind the end, which legacyHead has ruled out for the head.
 func (w wordsOf) at(data []byte, i int) uint64 {
@@ -44,7 +45,8 @@ func legacyHead(data []byte) (w wordsOf, periodNS int64, ok bool) {
 			continue
 		}
 		version, period := w.at(data, 2), w.at(data, 3)
-		if w.at(data, 0) == 0 && w.at(data, 1) == 3 && version <= 1 && period > 0 && period <= mostPeriod && w.at(data, 4) == 0 && w.at(data, 6) > 0 && w.at(data, 6) <= maxDepth {
+		if w.at(data, 0) == 0 && w.at(data, 1) == 3 && version <= 1 && period > 0 &&
+			period <= mostPeriod && w.at(data, 4) == 0 && w.at(data, 6) > 0 && w.at(data, 6) <= maxDepth {
 			return w, int64(period) * 1000, true
 		}
 	}
@@ -74,7 +76,8 @@ func parseLegacyCPU(data []byte) (*Profile, error) {
 		}
 		stacks = append(stacks, stack{i - int(depth), int(depth), n})
 		frames += int(depth)
-		if err := errors.Join(tooMany("stacks", len(stacks), maxStacks), tooMany("frames", frames, maxFrames)); err != nil {
+		if err := errors.Join(tooMany("stacks", len(stacks), maxStacks),
+			tooMany("frames", frames, maxFrames)); err != nil {
 			return nil, fmt.Errorf("read profile: %w", err)
 		}
 	}

@@ -59,7 +59,8 @@ func TestLegacyCPULikeTheirs(t *testing.T) {
 			want += s.Value[1]
 		}
 		if sum != want || len(p.Stacks) != len(their.Sample) {
-			t.Errorf("%d %v: %d ns in %d stacks, want %d in %d", w.size, w.order, sum, len(p.Stacks), want, len(their.Sample))
+			t.Errorf("%d %v: %d ns in %d stacks, want %d in %d", w.size, w.order, sum,
+				len(p.Stacks), want, len(their.Sample))
 		}
 		if got := p.Stacks[0].Funcs; !slices.Equal(got, []string{"0x401020", "0x401100"}) {
 			t.Errorf("%d %v: stack %v", w.size, w.order, got)
@@ -68,7 +69,8 @@ func TestLegacyCPULikeTheirs(t *testing.T) {
 }
 
 func TestLegacyCPUNames(t *testing.T) {
-	data := legacyCPU(legacyWords[0], 1, [][]uint64{{3, 1, 2}}, "0x00000001 com.example.Cart.add (Cart.java:7)\n0x00000002 com.example.Main.main (Main.java:3)\n")
+	data := legacyCPU(legacyWords[0], 1, [][]uint64{{3, 1, 2}},
+		"0x00000001 com.example.Cart.add (Cart.java:7)\n0x00000002 com.example.Main.main (Main.java:3)\n")
 	p, err := ParseProfile(data)
 	if err != nil {
 		t.Fatal(err)

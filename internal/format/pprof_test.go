@@ -88,7 +88,8 @@ func TestProfileLikeTheirs(t *testing.T) {
 // madeProfile has inlined calls, repeated stacks, labels and negative values.
 func madeProfile(t *testing.T, r *rand.Rand) []byte {
 	t.Helper()
-	p := &profile.Profile{SampleType: []*profile.ValueType{{Type: "contentions", Unit: "count"}, {Type: "delay", Unit: "nanoseconds"}}, TimeNanos: 5}
+	p := &profile.Profile{SampleType: []*profile.ValueType{{Type: "contentions", Unit: "count"},
+		{Type: "delay", Unit: "nanoseconds"}}, TimeNanos: 5}
 	for i := range 20 {
 		p.Function = append(p.Function, &profile.Function{ID: uint64(i + 1), Name: "main.f" + string(rune('a'+i))})
 	}
@@ -119,7 +120,8 @@ func TestProfilePairs(t *testing.T) {
 		return &Profile{Types: []string{"contentions/count", "delay/nanoseconds"}, Stacks: s, TimeNS: at}
 	}
 	first := reading(100, stack(50, 5, "sync.(*Mutex).Unlock", "a"), stack(9, 1, "sync.(*Mutex).Unlock", "b"))
-	last := reading(1e9+100, stack(80, 7, "sync.(*Mutex).Unlock", "a"), stack(9, 1, "sync.(*Mutex).Unlock", "b"), stack(900, 2, "sync.(*RWMutex).RUnlock", "c"))
+	last := reading(1e9+100, stack(80, 7, "sync.(*Mutex).Unlock", "a"),
+		stack(9, 1, "sync.(*Mutex).Unlock", "b"), stack(900, 2, "sync.(*RWMutex).RUnlock", "c"))
 	restarted := reading(2e9+100, stack(1, 1, "sync.(*Mutex).Unlock", "a"))
 	of := reading(1e9, stack(4, 2, "sync.(*Mutex).Unlock", "a"))
 	of.DurationNS = 3e9
@@ -168,10 +170,11 @@ func TestProfileBombs(t *testing.T) {
 		data []byte
 		want string
 	}{
-		"unpacks":   {packed.Bytes(), "read profile: unpack: more than 64 MiB"},
-		"strings":   {bomb(0x32, 0), "read profile: more than 1048576 strings"},
-		"samples":   {bomb(0x12, 0), "read profile: sample: want 1 values, got 0"},
-		"lines":     {append(slices.Clone(head), append([]byte{0x22, 0x80, 0x80, 0x80, 8}, bytes.Repeat([]byte{0x22, 0}, 8<<20)...)...), "read profile: more than 1048576 lines"},
+		"unpacks": {packed.Bytes(), "read profile: unpack: more than 64 MiB"},
+		"strings": {bomb(0x32, 0), "read profile: more than 1048576 strings"},
+		"samples": {bomb(0x12, 0), "read profile: sample: want 1 values, got 0"},
+		"lines": {append(slices.Clone(head), append([]byte{0x22, 0x80, 0x80, 0x80, 8},
+			bytes.Repeat([]byte{0x22, 0}, 8<<20)...)...), "read profile: more than 1048576 lines"},
 		"locations": {bomb(0x22, 0), ""}, // all of them location 0
 	} {
 		var before, after runtime.MemStats
@@ -199,7 +202,8 @@ func TestGatherBounded(t *testing.T) {
 		items[i] = Item{Name: "x", Data: packed.Bytes()}
 	}
 	_, _, problems := Gather(items)
-	if err := problems[len(items)-1]; err == nil || !strings.Contains(err.Error(), "unpack: with the files before it more than 1024 MiB") {
+	if err := problems[len(items)-1]; err == nil ||
+		!strings.Contains(err.Error(), "unpack: with the files before it more than 1024 MiB") {
 		t.Errorf("the last of %d bombs of 64 MiB: %v", len(items), err)
 	}
 	log := bytes.Repeat([]byte("gc 1 @0s 0%: 0+0+0 ms clock\n"), maxCycles+1)

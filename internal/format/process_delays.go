@@ -13,7 +13,8 @@ var _ = registerFile(&row{
 	kind: KindTaskstats, name: "taskstats",
 	at: base("taskstats"), file: (*kernelFiles).taskstats, gap: "/process/delay/blkio:ns",
 	streams: []evidence.Stream{
-		{Name: "/process/delay/cpu:ns", Doc: "Counter. Delay accounting: runnable and not running. At most threads x wall."},
+		{Name: "/process/delay/cpu:ns",
+			Doc: "Counter. Delay accounting: runnable and not running. At most threads x wall."},
 		{Name: "/process/delay/blkio:ns", Doc: "Counter. Waiting for block devices. A Gap if task_delayacct is off."},
 		{Name: "/process/delay/swapin:ns", Doc: "Counter."},
 		{Name: "/process/delay/reclaim:ns", Doc: "Counter. In direct reclaim."},
@@ -44,10 +45,14 @@ var delayStreams = []struct {
 	field, stream string
 	always        bool // counted with task_delayacct off as well
 }{
-	{"cpu_delay_total", "/process/delay/cpu:ns", true}, {"blkio_delay_total", "/process/delay/blkio:ns", false}, {"swapin_delay_total", "/process/delay/swapin:ns", false},
-	{"freepages_delay_total", "/process/delay/reclaim:ns", false}, {"thrashing_delay_total", "/process/delay/thrashing:ns", false},
-	{"compact_delay_total", "/process/delay/compact:ns", false}, {"wpcopy_delay_total", "/process/delay/wpcopy:ns", false},
-	{"freepages_count", "/process/delay/reclaim:stalls", false}, {"compact_count", "/process/delay/compact:stalls", false},
+	{"cpu_delay_total", "/process/delay/cpu:ns", true},
+	{"blkio_delay_total", "/process/delay/blkio:ns", false}, {"swapin_delay_total", "/process/delay/swapin:ns", false},
+	{"freepages_delay_total", "/process/delay/reclaim:ns", false},
+	{"thrashing_delay_total", "/process/delay/thrashing:ns", false},
+	{"compact_delay_total", "/process/delay/compact:ns", false},
+	{"wpcopy_delay_total", "/process/delay/wpcopy:ns", false},
+	{"freepages_count", "/process/delay/reclaim:stalls", false},
+	{"compact_count", "/process/delay/compact:stalls", false},
 }
 
 // finishDelays limits the growth of each delay to threads x wall: a delay that had started before

@@ -18,7 +18,8 @@ var _ = registerFile(&row{
 	looks: starts("Limit "), at: base("limits"), file: (*kernelFiles).limits,
 	streams: []evidence.Stream{
 		{Name: "/process/limit/files:files", Doc: "Fact. Soft limit; Text \"unlimited\" with 0."},
-		{Name: "/process/limit/threads:threads", Doc: "Fact. Soft limit of the user's processes and threads; Text \"unlimited\" with 0."},
+		{Name: "/process/limit/threads:threads",
+			Doc: "Fact. Soft limit of the user's processes and threads; Text \"unlimited\" with 0."},
 		{Name: "/process/limit/locked:bytes", Doc: "Fact. Soft limit of locked memory; Text \"unlimited\" with 0."},
 	},
 })
@@ -34,7 +35,8 @@ var _ = registerFile(&row{
 
 // limits reads a table with the columns name, soft, hard, unit.
 func (s *kernelFiles) limits(r reading) error {
-	streams := map[string]string{"Max open files": "/process/limit/files:files", "Max processes": "/process/limit/threads:threads", "Max locked memory": "/process/limit/locked:bytes"}
+	streams := map[string]string{"Max open files": "/process/limit/files:files",
+		"Max processes": "/process/limit/threads:threads", "Max locked memory": "/process/limit/locked:bytes"}
 	for line := range strings.Lines(r.text) {
 		for name, stream := range streams {
 			rest, ok := strings.CutPrefix(line, name)

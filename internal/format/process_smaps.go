@@ -17,15 +17,20 @@ const (
 // The sum is written like one mapping, whose name is [rollup].
 var _ = registerFile(&row{
 	kind: KindSmaps, name: "smaps",
-	looks: looksSmaps, yields: []Kind{KindRollup}, at: base("smaps"), file: (*kernelFiles).smaps, gap: "/process/anon-huge:bytes",
+	looks: looksSmaps, yields: []Kind{KindRollup}, at: base("smaps"), file: (*kernelFiles).smaps,
+	gap: "/process/anon-huge:bytes",
 	streams: []evidence.Stream{
-		{Name: "/process/smaps/rss:bytes", Doc: "Sample. Resident memory by smaps or smaps_rollup, from the same walk as the next ones. If the file is not of a whole process, that of its mappings."},
-		{Name: "/process/anon-huge:bytes", Doc: "Sample. AnonHugePages, by smaps or smaps_rollup. No record: not read."},
+		{Name: "/process/smaps/rss:bytes",
+			Doc: "Sample. Resident memory by smaps or smaps_rollup, from the same walk as the next ones. If the file is not of a whole process, that of its mappings."},
+		{Name: "/process/anon-huge:bytes",
+			Doc: "Sample. AnonHugePages, by smaps or smaps_rollup. No record: not read."},
 		{Name: "/process/lazyfree:bytes", Doc: "Sample. LazyFree: given back by MADV_FREE and not yet taken."},
 		{Name: "/process/smaps/anon:bytes", Doc: "Sample. Anonymous."},
 		{Name: "/process/smaps/pss:bytes", Doc: "Sample. Proportional share."},
-		{Name: "/process/smaps/whole:bool", Doc: "Fact. 1: smaps_rollup, or a smaps with more than Go's arenas in it; 0: a few mappings only."},
-		{Name: "/process/smaps/go-arena:bytes", Doc: "Sample. Resident in mappings at 0xc000000000, where Go keeps its heap on 64-bit machines; from a whole smaps only."},
+		{Name: "/process/smaps/whole:bool",
+			Doc: "Fact. 1: smaps_rollup, or a smaps with more than Go's arenas in it; 0: a few mappings only."},
+		{Name: "/process/smaps/go-arena:bytes",
+			Doc: "Sample. Resident in mappings at 0xc000000000, where Go keeps its heap on 64-bit machines; from a whole smaps only."},
 		{Name: "/process/smaps/go-arena/anon-huge:bytes", Doc: "Sample. AnonHugePages of those."},
 		{Name: "/process/smaps/go-arena/lazyfree:bytes", Doc: "Sample. LazyFree of those."},
 	},
@@ -34,7 +39,9 @@ var _ = registerFile(&row{
 var _ = registerFile(&row{
 	kind: KindRollup, name: "smaps-rollup",
 	looks: looksRollup, at: base("smaps_rollup"), file: (*kernelFiles).smaps, gap: "/process/anon-huge:bytes",
-	also: []string{"/process/smaps/rss:bytes", "/process/smaps/pss:bytes", "/process/smaps/anon:bytes", "/process/smaps/whole:bool", "/process/anon-huge:bytes", "/process/lazyfree:bytes"},
+	also: []string{"/process/smaps/rss:bytes", "/process/smaps/pss:bytes",
+		"/process/smaps/anon:bytes", "/process/smaps/whole:bool", "/process/anon-huge:bytes",
+		"/process/lazyfree:bytes"},
 })
 
 func looksRollup(h head) bool {

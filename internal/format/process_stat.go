@@ -19,8 +19,10 @@ var _ = registerFile(&row{
 		return path.Base(p) == "stat" && p != "/proc/stat" && !strings.Contains(p, "/task/*/")
 	},
 	streams: []evidence.Stream{
-		{Name: "/process/nice:nice", Doc: "Fact. The first thread's, from -20 to 19. A thread inherits it from the one that started it."},
-		{Name: "/process/cpu/user:ns", Doc: "Counter. CPU time in user mode, by the kernel's count, in steps of 10 ms."},
+		{Name: "/process/nice:nice",
+			Doc: "Fact. The first thread's, from -20 to 19. A thread inherits it from the one that started it."},
+		{Name: "/process/cpu/user:ns",
+			Doc: "Counter. CPU time in user mode, by the kernel's count, in steps of 10 ms."},
 		{Name: "/process/cpu/system:ns", Doc: "Counter. CPU time in the kernel."},
 		{Name: "/process/threads:threads", Doc: "Sample. Threads that exist."},
 		{Name: "/process/faults/major:faults", Doc: "Counter. Of all threads, ended ones included."},
@@ -34,7 +36,8 @@ func looksPIDStat(h head) bool {
 	text := h.start
 	end := strings.LastIndexByte(text, ')')
 	open := strings.IndexByte(text, '(')
-	return open > 1 && end > open && strings.Trim(text[:open-1], "0123456789") == "" && len(strings.Fields(text[end+1:])) >= 40 && !strings.Contains(text[:open], "\n")
+	return open > 1 && end > open && strings.Trim(text[:open-1], "0123456789") == "" &&
+		len(strings.Fields(text[end+1:])) >= 40 && !strings.Contains(text[:open], "\n")
 }
 
 // pidStat reads /proc/PID/stat. proc(5) numbers its fields; the third stands behind the command,

@@ -28,11 +28,13 @@ var _ = registerFile(&row{
 })
 
 func looksStatus(h head) bool {
-	return strings.HasPrefix(h.start, "Name:") && (strings.Contains(h.start, "\nTgid:") || strings.Contains(h.start, "\nPid:"))
+	return strings.HasPrefix(h.start, "Name:") && (strings.Contains(h.start, "\nTgid:") ||
+		strings.Contains(h.start, "\nPid:"))
 }
 
 var statusSamples = map[string]string{
-	"VmHWM": "/process/rss/peak:bytes", "RssAnon": "/process/rss/anon:bytes", "RssFile": "/process/rss/file:bytes", "RssShmem": "/process/rss/shmem:bytes",
+	"VmHWM": "/process/rss/peak:bytes", "RssAnon": "/process/rss/anon:bytes",
+	"RssFile": "/process/rss/file:bytes", "RssShmem": "/process/rss/shmem:bytes",
 	"VmSwap": "/process/swap:bytes", "VmPTE": "/process/page-tables:bytes",
 }
 
@@ -51,7 +53,8 @@ func (s *kernelFiles) status(r reading) error {
 			}
 		case name == "VmRSS":
 			if v, err = amount(value); err == nil {
-				s.statusRSS = append(s.statusRSS, evidence.Record{Stream: "/process/rss:bytes", Shape: evidence.Sample, Time: r.time, Value: v})
+				s.statusRSS = append(s.statusRSS, evidence.Record{Stream: "/process/rss:bytes",
+					Shape: evidence.Sample, Time: r.time, Value: v})
 			}
 		case name == "Threads":
 			if v, err = amount(value); err == nil && !s.hasStat {

@@ -20,8 +20,10 @@ var _ = registerFile(&row{
 	at: func(p string) bool { return strings.HasSuffix(p, "/task/*/schedstat") }, file: (*kernelFiles).threadTimes,
 	streams: []evidence.Stream{
 		{Name: "/process/run:ns", Doc: "Counter. Time on a CPU, over the threads that were read (schedstat)."},
-		{Name: "/process/queued:ns", Doc: "Counter. Time runnable and not running, throttling included, over the same threads."},
-		{Name: "/process/switches/voluntary:switches", Doc: "Counter. Over all threads if taskstats was read, otherwise over those that were read."},
+		{Name: "/process/queued:ns",
+			Doc: "Counter. Time runnable and not running, throttling included, over the same threads."},
+		{Name: "/process/switches/voluntary:switches",
+			Doc: "Counter. Over all threads if taskstats was read, otherwise over those that were read."},
 		{Name: "/process/switches/involuntary:switches", Doc: "Counter. Likewise."},
 	},
 })
@@ -30,9 +32,11 @@ var _ = registerFile(&row{
 	kind: KindThreadStates, name: "thread-states",
 	at: func(p string) bool { return strings.HasSuffix(p, "/task/*/stat") }, file: (*kernelFiles).threadStates,
 	streams: []evidence.Stream{
-		{Name: "/process/threads/running:threads", Doc: "Sample. Threads in state R when they were read one by one: a glance, which counts too few."},
+		{Name: "/process/threads/running:threads",
+			Doc: "Sample. Threads in state R when they were read one by one: a glance, which counts too few."},
 		{Name: "/process/threads/disk:threads", Doc: "Sample. Threads in state D, likewise."},
-		{Name: "/process/threads/read:threads", Doc: "Sample. How many were read, if there are too many to read all: the sums over threads are of these."},
+		{Name: "/process/threads/read:threads",
+			Doc: "Sample. How many were read, if there are too many to read all: the sums over threads are of these."},
 	},
 })
 

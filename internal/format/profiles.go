@@ -23,14 +23,19 @@ var _ = register(&row{
 	looks: looksProfile,
 	parse: parsePprof,
 	streams: []evidence.Stream{
-		{Name: "/pprof/mutex/delay:ns", Doc: "Sample with Stack, where a mutex was unlocked that others waited for. N contentions."},
-		{Name: "/pprof/mutex/scope:ns", Doc: "Fact. Value: time the samples cover, Text the same in words; 0: since the program started."},
-		{Name: "/pprof/block/delay:ns", Doc: "Sample with Stack, where a goroutine was blocked. N events. The profile's rate cannot be read anywhere: an empty profile may be switched off."},
+		{Name: "/pprof/mutex/delay:ns",
+			Doc: "Sample with Stack, where a mutex was unlocked that others waited for. N contentions."},
+		{Name: "/pprof/mutex/scope:ns",
+			Doc: "Fact. Value: time the samples cover, Text the same in words; 0: since the program started."},
+		{Name: "/pprof/block/delay:ns",
+			Doc: "Sample with Stack, where a goroutine was blocked. N events. The profile's rate cannot be read anywhere: an empty profile may be switched off."},
 		{Name: "/pprof/block/scope:ns", Doc: "Fact, as for mutex."},
 		{Name: "/pprof/heap/allocs:bytes", Doc: "Sample with Stack, where bytes were allocated. N objects."},
-		{Name: "/pprof/heap/allocs/profiling:bytes", Doc: "Sample. What taking profiles and traces allocated; allocs is without it."},
+		{Name: "/pprof/heap/allocs/profiling:bytes",
+			Doc: "Sample. What taking profiles and traces allocated; allocs is without it."},
 		{Name: "/pprof/heap/inuse:bytes", Doc: "Sample with Stack, where live bytes were allocated. N objects."},
-		{Name: "/pprof/heap/scope:ns", Doc: "Fact, as for mutex, about allocs; inuse is of the last GC before the last reading."},
+		{Name: "/pprof/heap/scope:ns",
+			Doc: "Fact, as for mutex, about allocs; inuse is of the last GC before the last reading."},
 		{Name: "/pprof/goroutine/count:goroutines", Doc: "Sample with Stack. Value and N: goroutines there."},
 		{Name: "/pprof/cpu/time:ns", Doc: "Sample with Stack, where the CPU was used. N samples."},
 		{Name: "/pprof/cpu/profiling:ns", Doc: "Sample. What taking profiles and traces used; time is without it."},
@@ -98,7 +103,8 @@ var profileValues = map[ProfileKind][]profileValue{
 	ProfileMutex: {{"/pprof/mutex/delay:ns", "delay/nanoseconds", "contentions/count", true, ""}},
 	ProfileBlock: {{"/pprof/block/delay:ns", "delay/nanoseconds", "contentions/count", true, ""}},
 	ProfileHeap: {
-		{"/pprof/heap/allocs:bytes", "alloc_space/bytes", "alloc_objects/count", true, "/pprof/heap/allocs/profiling:bytes"},
+		{"/pprof/heap/allocs:bytes", "alloc_space/bytes", "alloc_objects/count", true,
+			"/pprof/heap/allocs/profiling:bytes"},
 		{"/pprof/heap/inuse:bytes", "inuse_space/bytes", "inuse_objects/count", false, ""},
 	},
 	ProfileGoroutine: {{"/pprof/goroutine/count:goroutines", "goroutine/count", "goroutine/count", false, ""}},
@@ -138,7 +144,8 @@ func Profiles(kind ProfileKind, readings []*Profile, t int64) ([]evidence.Record
 		if covers > 0 {
 			words = time.Duration(covers).Round(time.Millisecond).String()
 		}
-		out = append(out, evidence.Record{Stream: "/pprof/" + string(kind) + "/scope:ns", Shape: evidence.Fact, Time: t, Value: float64(covers), Text: words})
+		out = append(out, evidence.Record{Stream: "/pprof/" + string(kind) + "/scope:ns",
+			Shape: evidence.Fact, Time: t, Value: float64(covers), Text: words})
 	}
 	return out, nil
 }
@@ -151,7 +158,8 @@ type profilePairs struct {
 }
 
 func newProfilePairs() *profilePairs {
-	return &profilePairs{readings: map[ProfileKind][]*Profile{}, time: map[ProfileKind]int64{}, item: map[ProfileKind]int{}}
+	return &profilePairs{readings: map[ProfileKind][]*Profile{}, time: map[ProfileKind]int64{},
+		item: map[ProfileKind]int{}}
 }
 
 func parsePprof(g *gatherer, it Item) ([]evidence.Record, error) {
@@ -254,6 +262,7 @@ func (v profileValue) records(p, base *Profile, t int64) ([]evidence.Record, err
 // somebody looks.
 func takesProfiles(stack []string) bool {
 	return slices.ContainsFunc(stack, func(f string) bool {
-		return strings.HasPrefix(f, "net/http/pprof.") || strings.HasPrefix(f, "runtime/pprof.") || strings.HasPrefix(f, "runtime/trace.(*traceMultiplexer)")
+		return strings.HasPrefix(f, "net/http/pprof.") || strings.HasPrefix(f, "runtime/pprof.") ||
+			strings.HasPrefix(f, "runtime/trace.(*traceMultiplexer)")
 	})
 }

@@ -14,13 +14,16 @@ const KindVars Kind = "expvar JSON"
 var _ = register(&row{
 	kind: KindVars, name: "vars", rank: rankRuntime + 1,
 	looks: func(h head) bool {
-		return strings.HasPrefix(h.start, "{") && (strings.Contains(h.text, `"memstats"`) || strings.Contains(h.text, `"cmdline"`))
+		return strings.HasPrefix(h.start, "{") && (strings.Contains(h.text, `"memstats"`) ||
+			strings.Contains(h.text, `"cmdline"`))
 	},
 	parse: alone(Vars),
 	also: []string{
 		"/go/gc/cycles:gc-cycles", "/go/gc/pauses:ns", "/go/gc/heap/goal:bytes", "/go/gc/cpu-fraction:ratio",
-		"/go/memory/heap/alloc:bytes", "/go/memory/heap/allocs:bytes", "/go/memory/heap/allocs:objects", "/go/memory/heap/inuse:bytes",
-		"/go/memory/heap/idle:bytes", "/go/memory/heap/released:bytes", "/go/memory/heap/sys:bytes", "/go/memory/stacks/inuse:bytes",
+		"/go/memory/heap/alloc:bytes", "/go/memory/heap/allocs:bytes",
+		"/go/memory/heap/allocs:objects", "/go/memory/heap/inuse:bytes",
+		"/go/memory/heap/idle:bytes", "/go/memory/heap/released:bytes", "/go/memory/heap/sys:bytes",
+		"/go/memory/stacks/inuse:bytes",
 		"/go/memory/sys:bytes",
 	},
 })

@@ -16,7 +16,8 @@ type batcher interface {
 // batches is the pass over a trace without kernel records beside it. It does what run does with
 // each event, and takes records where they say all. seen gets each batch's first time and number of
 // events, and then its last time with 0.
-func (p *pass) batches(ctx context.Context, src batcher, f *request.Finder, seen func(at exectrace.Time, events int)) error {
+func (p *pass) batches(ctx context.Context, src batcher, f *request.Finder,
+	seen func(at exectrace.Time, events int)) error {
 	tl := p.tl
 	var roster exectrace.Roster
 	for b := range src.Batches() {

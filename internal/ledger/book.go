@@ -21,7 +21,8 @@ func (p *pass) piece(q *piece) {
 	id := p.tl.Identity(q.ident)
 	if q.depth > 0 {
 		key.Actor = uint32(id.Entry)
-	} else if q.class == books.ClassOwn && !q.leaf.HasSite() || q.path != nil && (q.leaf.OffCPU() || q.leaf == books.LeafAsleep) {
+	} else if q.class == books.ClassOwn && !q.leaf.HasSite() || q.path != nil &&
+		(q.leaf.OffCPU() || q.leaf == books.LeafAsleep) {
 		key.Site = 0 // what the thread of a path lacks has nothing to do with where this request stands
 	}
 	ns := q.hi - q.lo
@@ -37,7 +38,8 @@ func (p *pass) piece(q *piece) {
 	if q.stack != 0 {
 		c.Add(acct, books.FactStack, uint32(q.stack), ns)
 		switch q.leaf {
-		case books.LeafSyscall, books.LeafAssist, books.LeafSweep, books.LeafAssistCredit, books.LeafDisk, books.LeafPipe, books.LeafLock:
+		case books.LeafSyscall, books.LeafAssist, books.LeafSweep, books.LeafAssistCredit,
+			books.LeafDisk, books.LeafPipe, books.LeafLock:
 			c.Add(acct, books.FactStackN, uint32(q.stack), 1)
 		}
 	}
@@ -129,7 +131,8 @@ func (p *pass) tags(acct uint32, q *piece, ns int64) {
 		if s.Sweep() {
 			tag(books.FactInSweep, ns)
 		}
-		if w := s.State(); w == timeline.Waiting && s.EnderKind() == timeline.EnderGoroutine && q.leaf >= books.LeafMarkTermQueue && q.leaf <= books.LeafSTWQueue ||
+		if w := s.State(); w == timeline.Waiting && s.EnderKind() == timeline.EnderGoroutine &&
+			q.leaf >= books.LeafMarkTermQueue && q.leaf <= books.LeafSTWQueue ||
 			q.leaf == books.LeafAssistCredit && s.EnderKind() == timeline.EnderGoroutine {
 			c.Add(acct, books.FactHolder, uint32(tl.EntryOf(s.Ender)), ns)
 		}
@@ -159,7 +162,8 @@ func (p *pass) sampledIn(q *piece) []oncpu.Sample {
 
 // joinTags are the facts that a piece's flags stand for.
 var joinTags = map[pieceFlags]books.FactKind{
-	pieceMeasured: books.FactMeasured, pieceStopped: books.FactInSTW, pieceBarrier: books.FactInBarrier, pieceSocket: books.FactSocket, pieceDue: books.FactDue,
+	pieceMeasured: books.FactMeasured, pieceStopped: books.FactInSTW,
+	pieceBarrier: books.FactInBarrier, pieceSocket: books.FactSocket, pieceDue: books.FactDue,
 }
 
 // ranInstead splits a runnable piece by who held the Ps, and by what their threads lacked where

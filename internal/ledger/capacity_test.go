@@ -15,6 +15,7 @@ func TestCPUs(t *testing.T) {
 	}
 	_, r := parseCase(t, string(b)).tell(t)
 	if c := r.CPUs; c.UnusedNS != 26e6 || c.RestNS != 0 || len(c.Unused) == 0 {
-		t.Errorf("%d ns are unused, %d are the rest, want 26 ms and none; requests waited for %v", c.UnusedNS, c.RestNS, c.Unused)
+		t.Errorf("%d ns are unused, %d are the rest, want 26 ms and none; requests waited for %v",
+			c.UnusedNS, c.RestNS, c.Unused)
 	}
 }

@@ -63,7 +63,8 @@ func halved(l []account.CurvePoint, mean bool) []account.CurvePoint {
 }
 
 func (c *curves) write(r *account.Result) {
-	for _, x := range []account.Curve{{Kind: account.CurveRunnable, Points: c.run}, {Kind: account.CurveHeap, Points: c.heap}, {Kind: account.CurveGoal, Points: c.goal}} {
+	for _, x := range []account.Curve{{Kind: account.CurveRunnable, Points: c.run},
+		{Kind: account.CurveHeap, Points: c.heap}, {Kind: account.CurveGoal, Points: c.goal}} {
 		if len(x.Points) > 1 {
 			r.Curves = append(r.Curves, x)
 		}
@@ -134,7 +135,8 @@ func (t *waitTree) add(leaf account.Leaf, path []string, ns int64) {
 }
 
 // below adds a stack under a path that is there.
-func (t *waitTree) below(leaf account.Leaf, path []string, stack []timeline.FuncID, name func(timeline.FuncID) string, ns int64) {
+func (t *waitTree) below(leaf account.Leaf, path []string, stack []timeline.FuncID,
+	name func(timeline.FuncID) string, ns int64) {
 	at := 0
 	for _, n := range path {
 		at = t.step(at, n, leaf, 0)
@@ -177,7 +179,8 @@ func (t *waitTree) pruned() account.Waits {
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
 		x, y := &t.list[a], &t.list[b]
-		return cmp.Or(cmp.Compare(depth(a), depth(b)), cmp.Compare(y.NS, x.NS), cmp.Compare(x.Name, y.Name), cmp.Compare(x.Leaf, y.Leaf))
+		return cmp.Or(cmp.Compare(depth(a), depth(b)), cmp.Compare(y.NS, x.NS),
+			cmp.Compare(x.Name, y.Name), cmp.Compare(x.Leaf, y.Leaf))
 	})
 	number := map[int]int{-1: -1}
 	out := make(account.Waits, 0, len(order))

@@ -34,7 +34,8 @@ func TestEnough(t *testing.T) {
 	}
 	begin, end := k.Span()
 	j := &joiner{k: k, begin: begin, end: end}
-	for _, x := range []struct{ lo, hi, want int64 }{{0, 10, 10}, {5, 12, 5}, {10, 14, 0}, {11, 13, 0}, {12, 22, 7}, {-100, 30, 25}, {21, 30, 9}, {40, 50, 0}} {
+	for _, x := range []struct{ lo, hi, want int64 }{{0, 10, 10}, {5, 12, 5}, {10, 14, 0},
+		{11, 13, 0}, {12, 22, 7}, {-100, 30, 25}, {21, 30, 9}, {40, 50, 0}} {
 		if got := j.enough(x.lo*1e3, x.hi*1e3); got != x.want*1e3 {
 			t.Errorf("of %d to %d us enough is %d ns, want %d us", x.lo, x.hi, got, x.want)
 		}

@@ -220,7 +220,8 @@ func (x *explainer) marked(ident uint32) bool {
 
 // segment books [lo, cursor), which s covers, and reports whether it pushed a frame instead.
 func (x *explainer) segment(f *frame, s *timeline.Segment, lo int64, depth int) (pushed bool) {
-	if n := len(x.hops); n > 0 && x.cursor == x.hops[n-1] && s.State() == timeline.Waiting && s.EnderKind() == timeline.EnderGoroutine && !x.marked(s.Ender) {
+	if n := len(x.hops); n > 0 && x.cursor == x.hops[n-1] && s.State() == timeline.Waiting &&
+		s.EnderKind() == timeline.EnderGoroutine && !x.marked(s.Ender) {
 		x.hops = x.hops[:n-1]
 		if depth == 0 {
 			x.class, x.site = books.ClassMessage, x.tl.Get(exectrace.StackID(s.Stack)).Site
@@ -326,7 +327,8 @@ func (x *explainer) wait2(f *frame, s *timeline.Segment, lo int64, depth int) (p
 	}
 	leaf := unfollowed(s, depth == 0 && x.stale == f.seg)
 	switch {
-	case w == timeline.WaitIdle, leaf == books.LeafGap, leaf == books.LeafBeforeTrace, leaf == books.LeafNotWoken, leaf == books.LeafUnknown:
+	case w == timeline.WaitIdle, leaf == books.LeafGap, leaf == books.LeafBeforeTrace,
+		leaf == books.LeafNotWoken, leaf == books.LeafUnknown:
 		x.emitTo(lo, leaf, f.ident, s)
 	case leaf == books.LeafLockUnseen:
 		if lo < x.cursor {
@@ -336,7 +338,8 @@ func (x *explainer) wait2(f *frame, s *timeline.Segment, lo int64, depth int) (p
 		}
 	case w == timeline.WaitMessage, w == timeline.WaitNetwork, w == timeline.WaitTimer:
 		// Beyond turn it is the request's own turn, and the goroutine asks for nobody else.
-		x.asked = w == timeline.WaitNetwork && s.EnderKind() != timeline.EnderNone && depth > 0 && lo < x.turn && !x.held && x.tl.Asked(f.ident, f.seg)
+		x.asked = w == timeline.WaitNetwork && s.EnderKind() != timeline.EnderNone && depth > 0 &&
+			lo < x.turn && !x.held && x.tl.Asked(f.ident, f.seg)
 		if x.j != nil {
 			x.joinWait(f, s, lo)
 		}
@@ -363,7 +366,8 @@ func (x *explainer) follow(f *frame, s *timeline.Segment, lo int64, depth int) b
 		x.emitTo(lo, books.LeafLimit, f.ident, s)
 		return false
 	}
-	next := frame{lo: lo, ident: s.Ender, seg: s.EnderSeg, inferred: f.inferred, first: f.first, through: f.through, hold: f.hold}
+	next := frame{lo: lo, ident: s.Ender, seg: s.EnderSeg, inferred: f.inferred, first: f.first,
+		through: f.through, hold: f.hold}
 	if s.Wait() == timeline.WaitLock {
 		next.hold = s.EnderSeg
 		site := x.tl.Get(exectrace.StackID(s.Stack)).LockSite

@@ -249,7 +249,8 @@ func tellJoined(p *pass, q *piece) (s string) {
 	for _, f := range []struct {
 		flag pieceFlags
 		text string
-	}{{pieceMeasured, "measured"}, {pieceStopped, "world stopped"}, {pieceBarrier, "barrier"}, {pieceSocket, "data there"}, {pieceDue, "due"}} {
+	}{{pieceMeasured, "measured"}, {pieceStopped, "world stopped"}, {pieceBarrier, "barrier"},
+		{pieceSocket, "data there"}, {pieceDue, "due"}} {
 		if q.flags&f.flag != 0 {
 			s += ", " + f.text
 		}

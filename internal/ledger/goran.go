@@ -43,7 +43,9 @@ func goEntry(frames []kernel.Frame) string {
 	for i := range n {
 		// An assist is garbage collection in a goroutine's own time.
 		switch name := frames[i].Func; {
-		case name == "runtime.gcAssistAlloc", name == "runtime.bgsweep", name == "runtime.bgscavenge", strings.HasPrefix(name, "runtime.gcBgMarkWorker"), strings.HasPrefix(name, "runtime.gcDrain"):
+		case name == "runtime.gcAssistAlloc", name == "runtime.bgsweep",
+			name == "runtime.bgscavenge", strings.HasPrefix(name, "runtime.gcBgMarkWorker"),
+			strings.HasPrefix(name, "runtime.gcDrain"):
 			return "garbage collection"
 		}
 	}

@@ -139,7 +139,8 @@ func (h *holders) queuedIn(b *timeline.HoldBlock, parts []heldPart, i int, from,
 			h.add(q.ref, int64(q.end-q.begin))
 		}
 	default:
-		h.threads(parts[i].queued, 0, b.Begin+int64(lo), b.Begin+int64(hi), func(ref uint32, q *part, _ uint32) { h.add(ref, q.hi-q.lo) })
+		h.threads(parts[i].queued, 0, b.Begin+int64(lo), b.Begin+int64(hi),
+			func(ref uint32, q *part, _ uint32) { h.add(ref, q.hi-q.lo) })
 	}
 	return last
 }

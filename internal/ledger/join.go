@@ -182,10 +182,12 @@ func (j *joiner) byShares(dst []part, shares []sched.Share, b, e int64) []part {
 			continue
 		}
 		w := j.words.Behind(s.TID, j.base+at)
-		if n := len(dst); n > first && dst[n-1].detail == timeline.FuncID(w.Detail) && j.words.Ref(dst[n-1].tid) == w.Ref {
+		if n := len(dst); n > first && dst[n-1].detail == timeline.FuncID(w.Detail) &&
+			j.words.Ref(dst[n-1].tid) == w.Ref {
 			dst[n-1].hi = at + ns
 		} else {
-			dst = append(dst, part{lo: at, hi: at + ns, leaf: books.LeafNoCPU, detail: timeline.FuncID(w.Detail), tid: s.TID, measured: true})
+			dst = append(dst, part{lo: at, hi: at + ns, leaf: books.LeafNoCPU,
+				detail: timeline.FuncID(w.Detail), tid: s.TID, measured: true})
 		}
 		at += ns
 	}
@@ -207,7 +209,8 @@ func (j *joiner) woken(ev *exectrace.Event) {
 		return
 	}
 	w := j.tl.Seg(cur.Prev)
-	if w == nil || w.State() != timeline.Waiting || w.EnderKind() != timeline.EnderP && w.EnderKind() != timeline.EnderNobody {
+	if w == nil || w.State() != timeline.Waiting || w.EnderKind() != timeline.EnderP &&
+		w.EnderKind() != timeline.EnderNobody {
 		return
 	}
 	begin, at := j.tl.Start(w), j.tl.Now()
@@ -279,7 +282,8 @@ func (p *pass) ownPiece(q *piece) {
 
 // ownJoined books [lo,cursor) of a running, runnable or syscall segment in the column of all. It
 // returns how long the thread of a running one was on a CPU.
-func (p *pass) ownJoined(grp *books.Group, g *timeline.G, s *timeline.Segment, seq uint32, lo int64, cursor *int64) (running int64) {
+func (p *pass) ownJoined(grp *books.Group, g *timeline.G, s *timeline.Segment, seq uint32, lo int64,
+	cursor *int64) (running int64) {
 	f := p.ownFrame(grp, g, seq, lo, *cursor, books.ClassOwn)
 	switch s.State() {
 	case timeline.Running:
@@ -295,7 +299,8 @@ func (p *pass) ownJoined(grp *books.Group, g *timeline.G, s *timeline.Segment, s
 
 // ownJoinedWait books the part of a wait in the column of all that the kernel's records explain,
 // down to where they say nothing. It reports whether that was all.
-func (p *pass) ownJoinedWait(grp *books.Group, g *timeline.G, s *timeline.Segment, seq uint32, lo int64, cursor *int64, class books.Class, leaf books.Leaf) bool {
+func (p *pass) ownJoinedWait(grp *books.Group, g *timeline.G, s *timeline.Segment, seq uint32,
+	lo int64, cursor *int64, class books.Class, leaf books.Leaf) bool {
 	f := p.ownFrame(grp, g, seq, lo, *cursor, class)
 	switch w := s.Wait(); {
 	case collects(w):

@@ -39,9 +39,12 @@ func (r *randomKernel) Threads() []kernel.Thread { return r.threads }
 func (r *randomKernel) Ended() string            { return "" }
 
 func (r *randomKernel) Stack(id uint32) []kernel.Frame {
-	stacks := [][]string{nil, {"futex_wait"}, {"do_swap_page", "handle_mm_fault"}, {"shrink_node", "try_to_free_pages"}, {"unix_stream_read_generic"},
-		{"runtime.futex", "runtime.notetsleep", "runtime.stopTheWorldWithSema"}, {"runtime.futex", "runtime.notetsleep", "runtime.forEachP"},
-		{"runtime.futex", "runtime.lock2", "runtime.(*mheap).allocSpan"}, {"runtime.futex", "runtime.notewakeup", "runtime.unlock2"}}
+	stacks := [][]string{nil, {"futex_wait"}, {"do_swap_page", "handle_mm_fault"},
+		{"shrink_node", "try_to_free_pages"}, {"unix_stream_read_generic"},
+		{"runtime.futex", "runtime.notetsleep", "runtime.stopTheWorldWithSema"},
+		{"runtime.futex", "runtime.notetsleep", "runtime.forEachP"},
+		{"runtime.futex", "runtime.lock2", "runtime.(*mheap).allocSpan"},
+		{"runtime.futex", "runtime.notewakeup", "runtime.unlock2"}}
 	if int(id) >= len(stacks) {
 		return nil
 	}
@@ -54,7 +57,8 @@ func (r *randomKernel) Stack(id uint32) []kernel.Frame {
 
 func newRandomKernel(seed uint64, begin, end int64, tids []uint32) *randomKernel {
 	rnd := rand.New(rand.NewPCG(seed, 7))
-	r := &randomKernel{header: kernel.Header{Source: "bpf", CPUs: []int{0, 1}, PerTask: seed%2 == 0, AllTasks: seed%3 != 0}}
+	r := &randomKernel{header: kernel.Header{Source: "bpf", CPUs: []int{0, 1}, PerTask: seed%2 == 0,
+		AllTasks: seed%3 != 0}}
 	for _, t := range tids {
 		r.threads = append(r.threads, kernel.Thread{TID: t, PID: tids[0], Comm: "app", Target: true})
 	}
@@ -101,7 +105,8 @@ func newRandomKernel(seed uint64, begin, end int64, tids []uint32) *randomKernel
 				continue // lost
 			}
 		case n < 16:
-			x.Kind, x.TID, x.Other, x.Flags = kernel.Waking, target, tids[rnd.IntN(len(tids))], kernel.Target|kernel.OtherTarget
+			x.Kind, x.TID, x.Other, x.Flags = kernel.Waking, target, tids[rnd.IntN(len(tids))],
+				kernel.Target|kernel.OtherTarget
 			x.User = 8
 			if rnd.IntN(3) == 0 {
 				x.Flags |= kernel.Interrupt
@@ -111,12 +116,15 @@ func newRandomKernel(seed uint64, begin, end int64, tids []uint32) *randomKernel
 		case n < 18:
 			x.Kind = kernel.Unthrottle
 		case n < 19:
-			x.Kind, x.TID, x.Arg = []kernel.Kind{kernel.SocketReady, kernel.TimerDue}[rnd.IntN(2)], target, [3]uint64{0, uint64(max(at-step, 0)), 0}
+			x.Kind, x.TID, x.Arg = []kernel.Kind{kernel.SocketReady, kernel.TimerDue}[rnd.IntN(2)],
+				target, [3]uint64{0, uint64(max(at-step, 0)), 0}
 			if x.Kind == kernel.SocketReady {
-				x.Other, x.Arg = tids[rnd.IntN(len(tids))], [3]uint64{rnd.Uint64N(uint64(3 * step)), rnd.Uint64N(4), uint64(max(at-rnd.Int64N(3*step), 0))}
+				x.Other, x.Arg = tids[rnd.IntN(len(tids))], [3]uint64{rnd.Uint64N(uint64(3 * step)),
+					rnd.Uint64N(4), uint64(max(at-rnd.Int64N(3*step), 0))}
 			}
 		default:
-			x.Kind, x.TID = []kernel.Kind{kernel.Fault, kernel.Reclaim, kernel.MmapLock, kernel.Disk, kernel.Signal, kernel.Delivered, kernel.Sample}[rnd.IntN(7)], target
+			x.Kind, x.TID = []kernel.Kind{kernel.Fault, kernel.Reclaim, kernel.MmapLock,
+				kernel.Disk, kernel.Signal, kernel.Delivered, kernel.Sample}[rnd.IntN(7)], target
 			x.Arg[0] = rnd.Uint64N(uint64(3 * step))
 		}
 		r.recs = append(r.recs, x)
@@ -147,7 +155,8 @@ func threadsOf(t testing.TB, src timeline.Source) (tids []uint32, begin, end int
 func TestJoinedSums(t *testing.T) {
 	open := map[string]func() timeline.Source{}
 	for _, name := range traces(t) {
-		if strings.Contains(name, "srv-go1.22") || strings.Contains(name, "srv-go1.26") || strings.Contains(name, "caddy") && !testing.Short() {
+		if strings.Contains(name, "srv-go1.22") || strings.Contains(name, "srv-go1.26") ||
+			strings.Contains(name, "caddy") && !testing.Short() {
 			open[filepath.Base(name)] = func() timeline.Source {
 				tr, err := exectrace.Open(name, exectrace.Options{})
 				if err != nil {
@@ -189,7 +198,8 @@ func TestJoinedSums(t *testing.T) {
 				var joined int64
 				for _, a := range r.All.Accounts {
 					switch a.Leaf {
-					case account.LeafThrottled, account.LeafNoCPU, account.LeafAsleep, account.LeafFault, account.LeafMissing:
+					case account.LeafThrottled, account.LeafNoCPU, account.LeafAsleep,
+						account.LeafFault, account.LeafMissing:
 						joined += a.NS
 					}
 				}
@@ -238,7 +248,8 @@ func TestRunKernel(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkSums(t, r)
-	if r.Requests.NoRequestsCause == "" || r.CPUs == nil || r.Kernel == nil || r.Kernel.Joined || len(r.Kernel.Threads) != 4 {
+	if r.Requests.NoRequestsCause == "" || r.CPUs == nil || r.Kernel == nil || r.Kernel.Joined ||
+		len(r.Kernel.Threads) != 4 {
 		t.Errorf("got %+v", r.Kernel)
 	}
 }

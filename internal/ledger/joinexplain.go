@@ -227,7 +227,8 @@ func (j *joiner) together(dst []part, lo, hi int64) []part {
 		case sched.ProcessNone:
 			leaf = books.LeafLatePoll
 		case sched.ProcessStopped:
-			dst = append(dst, part{lo: b, hi: e, leaf: books.LeafAsleep, detail: timeline.FuncID(j.words.Detail(sched.Stopped))})
+			dst = append(dst, part{lo: b, hi: e, leaf: books.LeafAsleep,
+				detail: timeline.FuncID(j.words.Detail(sched.Stopped))})
 			continue
 		case sched.ProcessQueued:
 			from := len(dst)
@@ -325,7 +326,8 @@ func (x *explainer) joinCollected(f *frame, s *timeline.Segment, lo int64, leaf 
 // holder had no CPU.
 func (x *explainer) followSemaphore(f *frame, s *timeline.Segment, lo int64) bool {
 	w := s.Wait()
-	if w != timeline.WaitGCStart && w != timeline.WaitSTW || s.EnderKind() != timeline.EnderGoroutine || x.marked(s.Ender) || len(x.stack) >= maxDepth {
+	if w != timeline.WaitGCStart && w != timeline.WaitSTW ||
+		s.EnderKind() != timeline.EnderGoroutine || x.marked(s.Ender) || len(x.stack) >= maxDepth {
 		return false
 	}
 	// While the world was stopped, the goroutine waited for that.
@@ -335,6 +337,7 @@ func (x *explainer) followSemaphore(f *frame, s *timeline.Segment, lo int64) boo
 		}
 		lo = e
 	}
-	x.push(frame{lo: lo, ident: s.Ender, seg: s.EnderSeg, sema: waitLeaf(w), inferred: f.inferred, first: f.first, through: f.through, hold: f.hold})
+	x.push(frame{lo: lo, ident: s.Ender, seg: s.EnderSeg, sema: waitLeaf(w), inferred: f.inferred,
+		first: f.first, through: f.through, hold: f.hold})
 	return true
 }

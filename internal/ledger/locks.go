@@ -149,7 +149,8 @@ func (l *locks) has(class uint32, stack exectrace.StackID) bool {
 // somebody waited for it.
 func (l *locks) releasedWithin(class uint32, lo, hi int64, ident uint32) bool {
 	rels := l.classes[class].releases
-	for i := sort.Search(len(rels), func(i int) bool { return rels[i].at >= lo }); i < len(rels) && rels[i].at < hi; i++ {
+	for i := sort.Search(len(rels), func(i int) bool { return rels[i].at >= lo }); i < len(rels) &&
+		rels[i].at < hi; i++ {
 		if rels[i].ident != ident {
 			return true
 		}
@@ -245,7 +246,8 @@ func (x *explainer) holderBefore(f *frame) {
 			x.emitTo(r.at, books.LeafLockBetween, f.ident, nil)
 		}
 		f.rel = i
-		x.push(frame{lo: acquired, ident: r.ident, seg: r.seg, holder: true, inferred: true, first: f.first, through: f.through, hold: r.seg})
+		x.push(frame{lo: acquired, ident: r.ident, seg: r.seg, holder: true, inferred: true,
+			first: f.first, through: f.through, hold: r.seg})
 		return
 	}
 	x.emitTo(f.lo, books.LeafLockUnseen, f.ident, nil)

@@ -11,7 +11,8 @@ import (
 // A stack dump of all goroutines is the service's own doing although its kind has the word trace in
 // it.
 func TestOurPauses(t *testing.T) {
-	for kind, want := range map[string]bool{"all goroutines stack trace": false, "start trace": true, "stop trace": true, "goroutine profile": false} {
+	for kind, want := range map[string]bool{"all goroutines stack trace": false,
+		"start trace": true, "stop trace": true, "goroutine profile": false} {
 		text := strings.Replace(`
 unit 1ms
 procs 2

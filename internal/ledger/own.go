@@ -66,7 +66,8 @@ func (p *pass) own(grp *books.Group, g *timeline.G, b, e, prevEnd int64) (runnin
 			}
 			b = at
 		}
-		if len(p.hops) > 0 && s.Why() == timeline.WhyNewborn && s.State() == timeline.Runnable && cursor == p.hops[len(p.hops)-1] {
+		if len(p.hops) > 0 && s.Why() == timeline.WhyNewborn && s.State() == timeline.Runnable &&
+			cursor == p.hops[len(p.hops)-1] {
 			emit(b, books.ClassMessage, books.LeafOther, 0) // others had the request until then
 			// A goroutine that was born inside has no past: its life is the activation, which does
 			// not start before it.
@@ -96,7 +97,8 @@ func (p *pass) ownStoppable(lo int64, cursor *int64, c *books.All, class books.C
 	}
 }
 
-func (p *pass) ownWait(lo int64, cursor *int64, grp *books.Group, g *timeline.G, s *timeline.Segment, seq uint32, stale bool) {
+func (p *pass) ownWait(lo int64, cursor *int64, grp *books.Group, g *timeline.G,
+	s *timeline.Segment, seq uint32, stale bool) {
 	if lo >= *cursor {
 		return
 	}

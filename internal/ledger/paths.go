@@ -361,7 +361,8 @@ func (p *paths) barrier(lo, hi int64) (t *path, b, e int64, ok bool) {
 // pauseRange puts a stop-the-world of the trace that has ended on the kernel's clock.
 func pauseRange(t *timeline.Timeline, k *sched.Timeline, s *timeline.STW) sched.PauseRange {
 	r := sched.PauseRange{
-		Begin: t.Abs(s.Begin), End: t.Abs(s.End), Kind: t.Word(s.Kind), Initiator: k.FromNS(s.Thread), Start: t.Abs(s.Start),
+		Begin: t.Abs(s.Begin), End: t.Abs(s.End), Kind: t.Word(s.Kind),
+		Initiator: k.FromNS(s.Thread), Start: t.Abs(s.Start),
 	}
 	if s.LastStop != 0 {
 		r.LastStop, r.LastThread = t.Abs(s.LastStop), k.FromNS(s.AwaitedThread)

@@ -49,7 +49,8 @@ func TestSTWSite(t *testing.T) {
 	}{
 		{"runtime.stopTheWorld runtime.Stack runtime/pprof.writeGoroutineStacks runtime/pprof.(*Profile).WriteTo main.agent", "main.agent", false},
 		{"runtime.Stack runtime/pprof.writeGoroutineStacks net/http/pprof.handler.ServeHTTP net/http.(*conn).serve", "net/http/pprof.handler.ServeHTTP", false},
-		{"runtime.traceStart runtime/trace.Start net/http/pprof.Trace net/http.(*conn).serve", "net/http/pprof.Trace", true},
+		{"runtime.traceStart runtime/trace.Start net/http/pprof.Trace net/http.(*conn).serve",
+			"net/http/pprof.Trace", true},
 		{"runtime.stopTheWorld runtime.GC runtime/debug.FreeOSMemory", "runtime/debug.FreeOSMemory", false},
 		{"runtime.gcStart", "", false},
 	} {

@@ -67,14 +67,16 @@ func (p *paths) results(slow *books.Column, misplaced bool) (l []account.Barrier
 		l = append(l, b)
 	}
 	slices.SortStableFunc(l, func(a, b account.Barrier) int {
-		return cmp.Or(cmp.Compare(b.SlowNS, a.SlowNS), cmp.Compare(b.End-b.Begin, a.End-a.Begin), cmp.Compare(a.Begin, b.Begin))
+		return cmp.Or(cmp.Compare(b.SlowNS, a.SlowNS), cmp.Compare(b.End-b.Begin, a.End-a.Begin),
+			cmp.Compare(a.Begin, b.Begin))
 	})
 	return l[:min(len(l), mostPaths)]
 }
 
 // result is the path in words. kind is the trace's word for it, where the kernel's half has none.
 func (t *path) result(j *joiner, kind string, misplaced bool) account.Barrier {
-	b := account.Barrier{Begin: j.base + t.begin, End: j.base + t.end, Kind: cmp.Or(t.kindName, kind), Initiator: t.initiator, Awaited: t.awaited, ByNote: t.byNote,
+	b := account.Barrier{Begin: j.base + t.begin, End: j.base + t.end,
+		Kind: cmp.Or(t.kindName, kind), Initiator: t.initiator, Awaited: t.awaited, ByNote: t.byNote,
 		StoppedNS: t.start - t.begin, DelayedNS: t.end - t.start}
 	by := map[account.Instead]int64{}
 	var named, ns int64
@@ -99,7 +101,8 @@ func (t *path) result(j *joiner, kind string, misplaced bool) account.Barrier {
 		// The short stretches go first.
 		hops = slices.Clone(hops)
 		slices.SortStableFunc(hops, func(a, b hop) int {
-			return cmp.Or(cmp.Compare(min(a.until-a.at, 1), min(b.until-b.at, 1)), cmp.Compare(b.until-b.at, a.until-a.at))
+			return cmp.Or(cmp.Compare(min(a.until-a.at, 1), min(b.until-b.at, 1)),
+				cmp.Compare(b.until-b.at, a.until-a.at))
 		})
 		hops = hops[:maxHops]
 		slices.SortStableFunc(hops, func(a, b hop) int { return cmp.Compare(a.at, b.at) })
@@ -125,7 +128,8 @@ func (x *part) isNamed() bool {
 	switch x.leaf {
 	case books.LeafOnCPU:
 		return x.named
-	case books.LeafThrottled, books.LeafFault, books.LeafReclaim, books.LeafMemcg, books.LeafCompaction, books.LeafMmapLock, books.LeafTLB, books.LeafDisk, books.LeafNUMA,
+	case books.LeafThrottled, books.LeafFault, books.LeafReclaim, books.LeafMemcg,
+		books.LeafCompaction, books.LeafMmapLock, books.LeafTLB, books.LeafDisk, books.LeafNUMA,
 		books.LeafKernelLock:
 		return true
 	case books.LeafNoCPU:
@@ -155,7 +159,8 @@ func (t *path) grade(named, ns int64, misplaced bool) account.Grade {
 	switch {
 	case ns <= 0 || named*100 < ns*supportPct:
 		return account.GradePossible
-	case named*100 < ns*namedPct, awaits && !t.byNote && (t.stop-t.await)*100 > ns*unknownPct, t.inferred, t.byGroup, t.missing*100 > ns*unknownPct, misplaced:
+	case named*100 < ns*namedPct, awaits && !t.byNote && (t.stop-t.await)*100 > ns*unknownPct,
+		t.inferred, t.byGroup, t.missing*100 > ns*unknownPct, misplaced:
 		return account.GradeSupported
 	}
 	return account.GradeProven

@@ -183,7 +183,8 @@ func (p *pass) run(ctx context.Context) (*account.Result, error) {
 					if !p.j.whole {
 						p.align.event(p.j, ev)
 					}
-					if ev.Kind == exectrace.KindGoroutine && ev.To == exectrace.Runnable && ev.From == exectrace.Waiting {
+					if ev.Kind == exectrace.KindGoroutine && ev.To == exectrace.Runnable &&
+						ev.From == exectrace.Waiting {
 						p.j.woken(ev)
 					}
 				}

@@ -11,7 +11,8 @@ func (p *pass) series(r *account.Result) {
 	s := &r.Series
 	for i := range r.STWs {
 		w := &r.STWs[i]
-		s.Bands = append(s.Bands, account.Band{Kind: account.BandSTW, Begin: w.Begin, End: w.Start, Detail: w.Kind, Ours: w.Ours})
+		s.Bands = append(s.Bands, account.Band{Kind: account.BandSTW, Begin: w.Begin, End: w.Start,
+			Detail: w.Kind, Ours: w.Ours})
 	}
 	var marks capacity.Times
 	for _, m := range p.tl.Marks() {

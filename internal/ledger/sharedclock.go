@@ -73,7 +73,8 @@ func sharedClock(src timeline.Source, k *sched.Timeline) (shift int64, ok bool) 
 	if len(all) == 0 {
 		return 0, false
 	}
-	best := slices.MinFunc(all, func(a, b tried) int { return cmp.Or(cmp.Compare(a.wrong, b.wrong), cmp.Compare(a.shift, b.shift)) })
+	best := slices.MinFunc(all,
+		func(a, b tried) int { return cmp.Or(cmp.Compare(a.wrong, b.wrong), cmp.Compare(a.shift, b.shift)) })
 	if best.wrong > wrongMost {
 		return 0, false
 	}
@@ -135,7 +136,8 @@ func wrongAt(silent, off []capacity.Span, begin, end, shift int64) (wrong float6
 		within += hi - lo
 		lo, hi = lo+offSlack, hi-offSlack
 		in += 2 * offSlack
-		for i := sort.Search(len(silent), func(i int) bool { return silent[i].Hi > lo }); i < len(silent) && silent[i].Lo < hi; i++ {
+		for i := sort.Search(len(silent),
+			func(i int) bool { return silent[i].Hi > lo }); i < len(silent) && silent[i].Lo < hi; i++ {
 			in += min(silent[i].Hi, hi) - max(silent[i].Lo, lo)
 		}
 	}

@@ -24,7 +24,8 @@ func bothSides(t *testing.T, turns int, shift int64, on, off func() int64) (time
 	at, traced := int64(0), int64(0)
 	for n := range turns {
 		end := at + on()
-		r.recs = append(r.recs, kernel.Record{Kind: kernel.Switch, Time: shift + at*1e3, Other: 1000, Flags: kernel.OtherTarget})
+		r.recs = append(r.recs, kernel.Record{Kind: kernel.Switch, Time: shift + at*1e3,
+			Other: 1000, Flags: kernel.OtherTarget})
 		if n == turns-turns/8 {
 			traced = at
 		}
@@ -34,10 +35,12 @@ func bothSides(t *testing.T, turns int, shift int64, on, off func() int64) (time
 			}
 			fmt.Fprintf(&trace, "\t%d running on 0\n\t%d waiting sleep at time.Sleep<main.loop\n", x, min(x+100, end-1))
 		}
-		r.recs = append(r.recs, kernel.Record{Kind: kernel.Switch, Time: shift + end*1e3, TID: 1000, Flags: kernel.Target, Arg: [3]uint64{1}})
+		r.recs = append(r.recs, kernel.Record{Kind: kernel.Switch, Time: shift + end*1e3, TID: 1000,
+			Flags: kernel.Target, Arg: [3]uint64{1}})
 		at = end + off()
 	}
-	r.recs = append(r.recs, kernel.Record{Kind: kernel.Switch, Time: shift + at*1e3, Other: 1000, Flags: kernel.OtherTarget})
+	r.recs = append(r.recs, kernel.Record{Kind: kernel.Switch, Time: shift + at*1e3, Other: 1000,
+		Flags: kernel.OtherTarget})
 	src, err := twin.Parse(strings.NewReader(trace.String() + fmt.Sprintf("end %d\n", traced)))
 	if err != nil {
 		t.Fatal(err)

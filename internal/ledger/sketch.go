@@ -21,8 +21,10 @@ func (t *teller) steps() []books.Step {
 	for i := range l {
 		x := &l[i]
 		id := t.p.tl.Identity(x.ident)
-		out[i] = books.Step{NS: x.hi - x.lo, Actor: int64(id.GoID), Entry: uint32(id.Entry), Site: x.site, Detail: x.detail, Stack: uint32(x.stack),
-			Leaf: x.leaf, Class: x.class, Depth: uint16(min(x.depth, math.MaxUint16)), Several: uint16(min(x.several, math.MaxUint16))}
+		out[i] = books.Step{NS: x.hi - x.lo, Actor: int64(id.GoID), Entry: uint32(id.Entry),
+			Site: x.site, Detail: x.detail, Stack: uint32(x.stack),
+			Leaf: x.leaf, Class: x.class, Depth: uint16(min(x.depth, math.MaxUint16)),
+			Several: uint16(min(x.several, math.MaxUint16))}
 	}
 	return out
 }
@@ -46,14 +48,19 @@ func (t *teller) sketches(slow *books.Column) (account.Sketches, []*books.Kept) 
 			} else if !ok {
 				lane = len(out.Lanes)
 				lanes[key] = lane
-				out.Lanes = append(out.Lanes, account.Lane{Kind: account.LaneGoroutine, ID: x.Actor, Name: t.p.tl.Func(timeline.FuncID(x.Entry))})
+				out.Lanes = append(out.Lanes, account.Lane{Kind: account.LaneGoroutine, ID: x.Actor,
+					Name: t.p.tl.Func(timeline.FuncID(x.Entry))})
 			}
-			l := account.Link{Begin: at, End: at + x.NS, Class: account.Class(x.Class.String()), Leaf: account.Leaf(x.Leaf.String()), Depth: int(x.Depth), Lane: lane,
-				Site: names.Name(t.p.tl.Func(timeline.FuncID(x.Site))), Detail: names.Name(t.detail(x.Leaf, x.Detail)), Several: int(x.Several), Stack: t.stackIn(names, exectrace.StackID(x.Stack))}
+			l := account.Link{Begin: at, End: at + x.NS, Class: account.Class(x.Class.String()),
+				Leaf: account.Leaf(x.Leaf.String()), Depth: int(x.Depth), Lane: lane,
+				Site:   names.Name(t.p.tl.Func(timeline.FuncID(x.Site))),
+				Detail: names.Name(t.detail(x.Leaf, x.Detail)), Several: int(x.Several),
+				Stack: t.stackIn(names, exectrace.StackID(x.Stack))}
 			chain = append(chain, l)
 			at = l.End
 		}
-		s.Chain = slices.Clone(thread.Shortened(chain, min(account.MostSketchLinks, max(room/(len(out.List)-i), account.LeastSketchLinks)), s.End-s.Begin))
+		s.Chain = slices.Clone(thread.Shortened(chain,
+			min(account.MostSketchLinks, max(room/(len(out.List)-i), account.LeastSketchLinks)), s.End-s.Begin))
 		room -= len(s.Chain)
 	}
 	out.Names, out.Stacks = names.Names, names.Stacks

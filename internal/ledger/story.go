@@ -90,7 +90,8 @@ func (t *teller) names() *thread.Teller {
 	if j == nil {
 		return thread.NewTeller(nil, 0, nil, nil)
 	}
-	return thread.NewTeller(j.k, tl.Abs(0)-j.base, j.words, func(id uint32) string { return tl.Func(timeline.FuncID(id)) })
+	return thread.NewTeller(j.k, tl.Abs(0)-j.base, j.words,
+		func(id uint32) string { return tl.Func(timeline.FuncID(id)) })
 }
 
 // piece hears a piece of the walk, the latest first.
@@ -105,7 +106,8 @@ func (t *teller) piece(q *piece) {
 			t.cut = true
 		}
 	}
-	l := link{lo: q.lo, hi: q.hi, ident: q.ident, site: uint32(q.site), detail: uint32(q.kind), stack: q.stack, leaf: q.leaf, class: q.class, depth: q.depth}
+	l := link{lo: q.lo, hi: q.hi, ident: q.ident, site: uint32(q.site), detail: uint32(q.kind),
+		stack: q.stack, leaf: q.leaf, class: q.class, depth: q.depth}
 	if q.leaf.Named() {
 		l.detail = uint32(q.detail)
 	}
@@ -204,8 +206,10 @@ func (t *teller) story(k *books.Kept) *account.Story {
 	t.threads(s)
 	for i := range t.links {
 		l := &t.links[i]
-		x := account.Link{Begin: tl.Abs(l.lo), End: tl.Abs(l.hi), Class: account.Class(l.class.String()), Leaf: account.Leaf(l.leaf.String()), Depth: l.depth,
-			Lane: slices.IndexFunc(t.met, func(a actor) bool { return a.ident == l.ident }), Site: t.Name(tl.Func(timeline.FuncID(l.site))),
+		x := account.Link{Begin: tl.Abs(l.lo), End: tl.Abs(l.hi),
+			Class: account.Class(l.class.String()), Leaf: account.Leaf(l.leaf.String()), Depth: l.depth,
+			Lane:   slices.IndexFunc(t.met, func(a actor) bool { return a.ident == l.ident }),
+			Site:   t.Name(tl.Func(timeline.FuncID(l.site))),
 			Detail: t.Name(t.detail(l.leaf, l.detail)), Stack: t.stack(l.stack)}
 		s.Chain = append(s.Chain, x)
 	}
@@ -246,7 +250,8 @@ func (t *teller) stories(slowest []account.Request) (out []*account.Story) {
 				continue
 			}
 			for _, x := range g.slowest {
-				if s := x.story; s.Begin == q.Begin && s.End == q.End && s.Actor == q.Goroutine && (x.Name == 0 || t.p.f.Name(x.Name) == q.Name) {
+				if s := x.story; s.Begin == q.Begin && s.End == q.End && s.Actor == q.Goroutine &&
+					(x.Name == 0 || t.p.f.Name(x.Name) == q.Name) {
 					out = append(out, s)
 					break search
 				}
@@ -273,7 +278,8 @@ func (t *teller) others(slow []*books.Kept, told []*account.Story) (out []*accou
 	best := map[uint32]*toldOnce{} // over all groups
 	for _, g := range t.told {
 		for id, x := range g.by {
-			if b := best[id]; x.Slow() && (b == nil || b.Wall() < x.Wall() || b.Wall() == x.Wall() && x.Begin < b.Begin) {
+			if b := best[id]; x.Slow() &&
+				(b == nil || b.Wall() < x.Wall() || b.Wall() == x.Wall() && x.Begin < b.Begin) {
 				best[id] = x
 			}
 		}
@@ -286,7 +292,8 @@ func (t *teller) others(slow []*books.Kept, told []*account.Story) (out []*accou
 		}
 	}
 	slices.SortFunc(l, func(a, b other) int {
-		return cmp.Or(cmp.Compare(n[b.account], n[a.account]), cmp.Compare(b.Wall(), a.Wall()), cmp.Compare(a.Begin, b.Begin), cmp.Compare(a.Number, b.Number))
+		return cmp.Or(cmp.Compare(n[b.account], n[a.account]), cmp.Compare(b.Wall(), a.Wall()),
+			cmp.Compare(a.Begin, b.Begin), cmp.Compare(a.Number, b.Number))
 	})
 	for _, x := range l[:min(len(l), account.MostOthers)] {
 		out = append(out, x.story)

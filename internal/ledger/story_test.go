@@ -60,7 +60,8 @@ func checkStory(t *testing.T, s *account.Story, q *account.Request) {
 	at := s.Begin
 	got, want := map[account.Leaf]int64{}, map[account.Leaf]int64{}
 	for _, l := range s.Chain {
-		if l.Begin != at || l.End <= l.Begin || l.Lane >= len(s.Lanes) || l.Site >= len(s.Names) || l.Detail >= len(s.Names) || l.Stack >= len(s.Stacks) {
+		if l.Begin != at || l.End <= l.Begin || l.Lane >= len(s.Lanes) || l.Site >= len(s.Names) ||
+			l.Detail >= len(s.Names) || l.Stack >= len(s.Stacks) {
 			t.Fatalf("goroutine %d: link %+v, want one from %d", s.Actor, l, at)
 		}
 		at = l.End
@@ -79,7 +80,8 @@ func checkStory(t *testing.T, s *account.Story, q *account.Request) {
 	for n, l := range s.Lanes {
 		last := s.Begin
 		for _, x := range l.Spans {
-			if x.Begin < last || x.End <= x.Begin || x.End > s.End || max(x.Detail, x.By, x.On) >= len(s.Names) || x.Stack >= len(s.Stacks) {
+			if x.Begin < last || x.End <= x.Begin || x.End > s.End ||
+				max(x.Detail, x.By, x.On) >= len(s.Names) || x.Stack >= len(s.Stacks) {
 				t.Fatalf("goroutine %d: lane %d has %+v after %d", s.Actor, n, x, last)
 			}
 			last = x.End
@@ -88,7 +90,8 @@ func checkStory(t *testing.T, s *account.Story, q *account.Request) {
 			t.Errorf("goroutine %d: lane %d has %d spans", s.Actor, n, len(l.Spans))
 		}
 	}
-	if len(s.Chain) > account.MostLinks || len(s.Lanes) > 4*account.MostLanes || len(s.Lanes) == 0 || s.Lanes[0].ID != s.Actor {
+	if len(s.Chain) > account.MostLinks || len(s.Lanes) > 4*account.MostLanes ||
+		len(s.Lanes) == 0 || s.Lanes[0].ID != s.Actor {
 		t.Errorf("goroutine %d: %d links, %d lanes", s.Actor, len(s.Chain), len(s.Lanes))
 	}
 }
@@ -110,7 +113,8 @@ func checkSketches(t *testing.T, r *account.Result) {
 	for _, s := range k.List {
 		at := s.Begin
 		for _, l := range s.Chain {
-			if l.Begin != at || l.End <= l.Begin || l.Lane >= len(k.Lanes) || max(l.Site, l.Detail) >= len(k.Names) || l.Stack >= len(k.Stacks) {
+			if l.Begin != at || l.End <= l.Begin || l.Lane >= len(k.Lanes) ||
+				max(l.Site, l.Detail) >= len(k.Names) || l.Stack >= len(k.Stacks) {
 				t.Fatalf("goroutine %d: link %+v, want one from %d", s.Actor, l, at)
 			}
 			at = l.End

@@ -89,7 +89,8 @@ func (t *teller) host(m uint32) uint32 {
 }
 
 var whyRunnable = map[timeline.Why]string{
-	timeline.WhyWoken: "woken", timeline.WhyNewborn: "just made", timeline.WhyPreempted: "preempted", timeline.WhyYielded: "yielded", timeline.WhySyscall: "back from a system call",
+	timeline.WhyWoken: "woken", timeline.WhyNewborn: "just made",
+	timeline.WhyPreempted: "preempted", timeline.WhyYielded: "yielded", timeline.WhySyscall: "back from a system call",
 }
 
 // by writes down which goroutine ended a wait.

@@ -35,7 +35,8 @@ func (t *teller) ps(s *account.Story) {
 	}
 	slices.SortFunc(l, func(a, b *pLane) int { return cmp.Compare(a.number, b.number) })
 	for _, x := range l {
-		s.Lanes = append(s.Lanes, account.Lane{Kind: account.LaneP, ID: int64(x.number), Spans: thread.Spans(x.spans, t.hi-t.lo)})
+		s.Lanes = append(s.Lanes, account.Lane{Kind: account.LaneP, ID: int64(x.number),
+			Spans: thread.Spans(x.spans, t.hi-t.lo)})
 	}
 }
 
@@ -53,7 +54,8 @@ type pHold struct {
 }
 
 func (t *teller) held(h *pHold) account.Span {
-	x := account.Span{Begin: t.p.tl.Abs(h.Begin), End: t.p.tl.Abs(h.End), State: account.LeafOnCPU, Detail: t.Name(t.p.Occupant(h.Holder, nil).Who)}
+	x := account.Span{Begin: t.p.tl.Abs(h.Begin), End: t.p.tl.Abs(h.End), State: account.LeafOnCPU,
+		Detail: t.Name(t.p.Occupant(h.Holder, nil).Who)}
 	if h.Thread != 0 {
 		x.On = t.Name(fmt.Sprintf("thread %d", cmp.Or(t.host(h.Thread), h.Thread)))
 	}

@@ -48,7 +48,8 @@ func (p *pass) stws(r *account.Result, slow *books.Column) {
 			continue
 		}
 		o := account.STW{
-			Begin: p.tl.Abs(s.Begin), Start: p.tl.Abs(cmp.Or(s.Start, end)), End: p.tl.Abs(end), Kind: p.src.String(s.Kind),
+			Begin: p.tl.Abs(s.Begin), Start: p.tl.Abs(cmp.Or(s.Start, end)), End: p.tl.Abs(end),
+			Kind:      p.src.String(s.Kind),
 			Goroutine: int64(s.GoID), Initiator: p.tl.Func(s.Initiator), Awaited: p.tl.Func(s.Awaited),
 		}
 		if s.LastStop != 0 {
@@ -104,7 +105,8 @@ func (p *pass) gc(r *account.Result) {
 			by[uint32(id)] = &books.Amount{NS: s.NS, N: s.N}
 		}
 		l := books.SitesBy(by, func(stack uint32) account.Site { return p.allocSite(exectrace.StackID(stack)) })
-		slices.SortStableFunc(l, func(a, b account.Site) int { return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(b.N, a.N)) })
+		slices.SortStableFunc(l,
+			func(a, b account.Site) int { return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(b.N, a.N)) })
 		return l
 	}
 	r.GC.AssistSites, r.GC.TriggerSites = sum(g.Assists), sum(g.Triggers)
@@ -191,7 +193,8 @@ func (p *pass) lockTable(r *account.Result, slow *books.Column) {
 		r.Locks = append(r.Locks, l)
 	}
 	slices.SortFunc(r.Locks, func(a, b account.Lock) int {
-		return cmp.Or(cmp.Compare(b.SlowNS, a.SlowNS), cmp.Compare(b.WaitNS, a.WaitNS), slices.Compare(a.Sites, b.Sites))
+		return cmp.Or(cmp.Compare(b.SlowNS, a.SlowNS), cmp.Compare(b.WaitNS, a.WaitNS),
+			slices.Compare(a.Sites, b.Sites))
 	})
 	r.Locks = r.Locks[:min(len(r.Locks), books.MostLocks)]
 }
@@ -217,13 +220,15 @@ func (p *pass) stackOf(stacks map[exectrace.StackID]int64) []account.Site {
 func (p *pass) capacity(r *account.Result) {
 	c := p.tl.Capacity()
 	r.Capacity = account.Capacity{
-		Procs: p.tl.Procs(), WallNS: p.tl.Now(), TotalNS: c.Total, RunningNS: c.Running, GCNS: c.GC, SyscallNS: c.Syscall,
+		Procs: p.tl.Procs(), WallNS: p.tl.Now(), TotalNS: c.Total, RunningNS: c.Running, GCNS: c.GC,
+		SyscallNS: c.Syscall,
 		StoppedNS: c.Stopped, IdleWorkNS: c.IdleWork, IdleNS: c.Idle, UnknownNS: c.Unknown, IdleGCNS: c.IdleGC,
 	}
 	r.Capacity.RunnableMax, r.Capacity.RunnableAvg = p.tl.Runnable()
 	for _, o := range p.tl.RunningBy() {
 		r.Capacity.Running = append(r.Capacity.Running, account.Site{Func: p.Occupant(o.Holder, nil).Who, NS: o.NS})
 	}
-	slices.SortFunc(r.Capacity.Running, func(a, b account.Site) int { return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(a.Func, b.Func)) })
+	slices.SortFunc(r.Capacity.Running,
+		func(a, b account.Site) int { return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(a.Func, b.Func)) })
 	r.Capacity.Running = r.Capacity.Running[:min(len(r.Capacity.Running), 20)]
 }

@@ -55,7 +55,8 @@ func checkSums(t testing.TB, r *account.Result) {
 		}
 	}
 	c := r.Capacity
-	if got := c.RunningNS + c.GCNS + c.SyscallNS + c.StoppedNS + c.IdleWorkNS + c.IdleNS + c.UnknownNS; got != c.TotalNS {
+	if got := c.RunningNS + c.GCNS + c.SyscallNS + c.StoppedNS + c.IdleWorkNS + c.IdleNS +
+		c.UnknownNS; got != c.TotalNS {
 		t.Errorf("capacity adds up to %d ns of %d", got, c.TotalNS)
 	}
 	checkKernel(t, r)
@@ -65,7 +66,8 @@ func checkSums(t testing.TB, r *account.Result) {
 func checkKernel(t testing.TB, r *account.Result) {
 	t.Helper()
 	if c := r.CPUs; c != nil {
-		if got := c.RunningNS + c.ThrottledNS + c.OthersNS + c.UnusedNS + c.RestNS + c.UnknownNS; got != c.TotalNS || c.TotalNS != int64(c.Allowed)*c.WallNS {
+		if got := c.RunningNS + c.ThrottledNS + c.OthersNS + c.UnusedNS + c.RestNS +
+			c.UnknownNS; got != c.TotalNS || c.TotalNS != int64(c.Allowed)*c.WallNS {
 			t.Errorf("CPUs add up to %d ns of %d, %d CPUs x %d ns", got, c.TotalNS, c.Allowed, c.WallNS)
 		}
 		var ns int64
@@ -88,7 +90,8 @@ func checkKernel(t testing.TB, r *account.Result) {
 			t.Errorf("%s from %d: leaves add up to %d ns of %d", b.Kind, b.Begin, ns, b.End-b.Begin)
 		}
 		if b.StoppedNS+b.DelayedNS != b.End-b.Begin {
-			t.Errorf("%s from %d: stopped %d and delayed %d of %d", b.Kind, b.Begin, b.StoppedNS, b.DelayedNS, b.End-b.Begin)
+			t.Errorf("%s from %d: stopped %d and delayed %d of %d", b.Kind, b.Begin, b.StoppedNS,
+				b.DelayedNS, b.End-b.Begin)
 		}
 	}
 }
@@ -118,11 +121,13 @@ func TestTraces(t *testing.T) {
 			q := r.Requests
 			t.Logf("%d requests, %d slow, not kept %d, limited %d, p50 %d us, p99 %d us, max %d us; unexplained slow %.2f %%, median %.2f %%, all %.2f %%; %d visits, %d events, %.0f ns an event, heap %d MB",
 				q.Count, q.Slow, q.NotKept, q.Limited, q.P50/1e3, q.P99/1e3, q.Max/1e3,
-				100*float64(unexplained(r.Slow))/float64(max(r.Slow.WallNS, 1)), 100*float64(unexplained(r.Median))/float64(max(r.Median.WallNS, 1)),
+				100*float64(unexplained(r.Slow))/float64(max(r.Slow.WallNS, 1)),
+				100*float64(unexplained(r.Median))/float64(max(r.Median.WallNS, 1)),
 				100*float64(unexplained(r.All))/float64(max(r.All.WallNS, 1)), r.Reader.Visits, r.Reader.Events,
 				float64(r.Reader.NS)/float64(r.Reader.Events), r.Reader.MaxHeap>>20)
 			for _, g := range q.Groups {
-				t.Logf("  group %s (%s) %d, slow %d over %d us: %s", g.Entry, g.Kind, g.Count, g.Slow, g.SlowOver/1e3, g.Boundary)
+				t.Logf("  group %s (%s) %d, slow %d over %d us: %s", g.Entry, g.Kind, g.Count,
+					g.Slow, g.SlowOver/1e3, g.Boundary)
 			}
 			for i, a := range r.Slow.Accounts {
 				if i < 12 {

@@ -27,10 +27,12 @@ func perfEventOpen(pid, cpu int, bits uint64) error {
 		bits         uint64
 		rest         [2]uint64
 	}{kind: software, size: 64, config: dummy, bits: bits}
-	fd, _, errno := syscall.Syscall6(syscall.SYS_PERF_EVENT_OPEN, uintptr(unsafe.Pointer(&attr)), uintptr(pid), uintptr(cpu), ^uintptr(0), 0, 0)
+	fd, _, errno := syscall.Syscall6(syscall.SYS_PERF_EVENT_OPEN, uintptr(unsafe.Pointer(&attr)),
+		uintptr(pid), uintptr(cpu), ^uintptr(0), 0, 0)
 	if errno != 0 {
 		is, _ := os.ReadFile("/proc/sys/kernel/perf_event_paranoid")
-		return fmt.Errorf("perf_event_open: %w (kernel.perf_event_paranoid is %s)", errno, strings.TrimSpace(string(is)))
+		return fmt.Errorf("perf_event_open: %w (kernel.perf_event_paranoid is %s)", errno,
+			strings.TrimSpace(string(is)))
 	}
 	return syscall.Close(int(fd))
 }

@@ -125,7 +125,8 @@ func choose(x *marks, k *stays, t *table, some []mark, r *Match) (best tried, wh
 	for _, o := range offsets(x, k) {
 		t.count(some, k, Clock{Shift: o.at}, o.tol)
 		of, judged, missed := t.match(k, 0)
-		if judged < quietsFew || slices.ContainsFunc(all, func(p tried) bool { return max(p.Shift-o.at, o.at-p.Shift) < apart }) {
+		if judged < quietsFew ||
+			slices.ContainsFunc(all, func(p tried) bool { return max(p.Shift-o.at, o.at-p.Shift) < apart }) {
 			continue
 		}
 		all = append(all, tried{Clock{Shift: o.at}, of, float64(missed) / float64(judged)})

@@ -79,7 +79,8 @@ func peaks(sums []uint32, w int, lo, bin int64) []offset {
 		from, to := max(0, i-around), min(n, i+w+around)
 		in := float64(sums[i+w] - sums[i])
 		usual := float64(sums[to]-sums[from]) * float64(w) / float64(to-from)
-		o := offset{at: lo + (int64(i)+int64(w)/2)*bin, tol: int64(w)*bin + 2*binLeast, z: (in - usual) / math.Sqrt(usual+1)}
+		o := offset{at: lo + (int64(i)+int64(w)/2)*bin, tol: int64(w)*bin + 2*binLeast,
+			z: (in - usual) / math.Sqrt(usual+1)}
 		if len(l) == peaksMost && o.z <= l[len(l)-1].z || in < 5 {
 			continue
 		}

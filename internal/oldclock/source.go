@@ -44,7 +44,8 @@ func (s *Source) Blocks() iter.Seq[[]exectrace.Event] {
 				ev.Time = s.time(ev.Time)
 				if ev.Kind == exectrace.KindGap {
 					h.forget()
-					ev.Arg[0], ev.Arg[1] = uint64(s.time(exectrace.Time(ev.Arg[0]))), uint64(s.time(exectrace.Time(ev.Arg[1])))
+					ev.Arg[0], ev.Arg[1] = uint64(s.time(exectrace.Time(ev.Arg[0]))),
+						uint64(s.time(exectrace.Time(ev.Arg[1])))
 					continue
 				}
 				m := h.event(ev)

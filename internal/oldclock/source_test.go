@@ -24,10 +24,12 @@ func (e events) Gaps() []exectrace.Gap { return []exectrace.Gap{{Begin: 30, End:
 
 func TestSource(t *testing.T) {
 	start := func(at exectrace.Time, p exectrace.ProcID, number uint64) exectrace.Event {
-		return exectrace.Event{Kind: exectrace.KindProc, Time: at, Proc: p, P: exectrace.NoProc, M: exectrace.NoThread, To: exectrace.Running, Arg: [2]uint64{number}}
+		return exectrace.Event{Kind: exectrace.KindProc, Time: at, Proc: p, P: exectrace.NoProc,
+			M: exectrace.NoThread, To: exectrace.Running, Arg: [2]uint64{number}}
 	}
 	runs := func(at exectrace.Time, p exectrace.ProcID) exectrace.Event {
-		return exectrace.Event{Kind: exectrace.KindGoroutine, Time: at, P: p, M: exectrace.NoThread, From: exectrace.Runnable, To: exectrace.Running, Reason: exectrace.ReasonStart}
+		return exectrace.Event{Kind: exectrace.KindGoroutine, Time: at, P: p, M: exectrace.NoThread,
+			From: exectrace.Runnable, To: exectrace.Running, Reason: exectrace.ReasonStart}
 	}
 	src := events{list: []exectrace.Event{
 		start(0, 0, 5), runs(1, 0), start(2, 1, 9), runs(3, 1),

@@ -43,15 +43,20 @@ var copiers = words(`rep_movs_alternative _copy_to_iter _copy_from_iter copy_to_
 	_copy_from_iter_full _copy_from_iter_nocache`)
 
 // networkPrefixes start the names of functions of sockets and below.
-var networkPrefixes = []string{"tcp_", "__tcp_", "udp_", "__udp_", "udpv6_", "ip_", "__ip_", "ip6_", "ipv6_", "inet_", "inet6_", "__inet_", "sock_", "__sock_", "skb_", "__skb_",
-	"__alloc_skb", "alloc_skb", "kfree_skb", "consume_skb", "__dev_queue_xmit", "dev_hard_start_xmit", "dev_queue_xmit", "sch_direct_xmit", "__qdisc_run", "netif_", "__netif_",
-	"nf_", "ipt_", "nft_", "loopback_xmit", "veth_xmit", "unix_", "lock_sock", "release_sock", "__release_sock", "__sys_send", "__sys_recv", "___sys_send", "___sys_recv",
+var networkPrefixes = []string{"tcp_", "__tcp_", "udp_", "__udp_", "udpv6_", "ip_", "__ip_", "ip6_",
+	"ipv6_", "inet_", "inet6_", "__inet_", "sock_", "__sock_", "skb_", "__skb_",
+	"__alloc_skb", "alloc_skb", "kfree_skb", "consume_skb", "__dev_queue_xmit",
+	"dev_hard_start_xmit", "dev_queue_xmit", "sch_direct_xmit", "__qdisc_run", "netif_", "__netif_",
+	"nf_", "ipt_", "nft_", "loopback_xmit", "veth_xmit", "unix_", "lock_sock", "release_sock",
+	"__release_sock", "__sys_send", "__sys_recv", "___sys_send", "___sys_recv",
 	"__sys_accept", "__sys_connect", "sk_", "__sk_", "napi_", "netlink_"}
 
 // tracers reports whether a function is of a tracer: an eBPF program, or a perf event.
 func tracers(name string) bool {
-	return strings.HasPrefix(name, "bpf_prog_") || strings.HasPrefix(name, "bpf_trace_run") || strings.HasPrefix(name, "__bpf_trace_") ||
-		strings.HasPrefix(name, "perf_swevent_") || strings.HasPrefix(name, "perf_trace_") || strings.HasPrefix(name, "__perf_event_") ||
+	return strings.HasPrefix(name, "bpf_prog_") || strings.HasPrefix(name, "bpf_trace_run") ||
+		strings.HasPrefix(name, "__bpf_trace_") ||
+		strings.HasPrefix(name, "perf_swevent_") || strings.HasPrefix(name, "perf_trace_") ||
+		strings.HasPrefix(name, "__perf_event_") ||
 		name == "__perf_sw_event" || name == "___perf_sw_event" || strings.HasPrefix(name, "perf_event_")
 }
 
@@ -66,17 +71,23 @@ var (
 
 // lockFunc reports whether a function is of the kernel's locks themselves.
 func lockFunc(name string) bool {
-	return spinners[name] || sleepSpinners[name] || strings.HasPrefix(name, "_raw_") || strings.HasPrefix(name, "down_") || strings.HasPrefix(name, "__down_") ||
-		strings.HasPrefix(name, "rwsem_") || strings.HasPrefix(name, "mutex_lock") || strings.HasPrefix(name, "__mutex_") || name == "do_raw_spin_lock" ||
-		name == "raw_spin_rq_lock_nested" || name == "call_rwsem_down_write_failed" || name == "call_rwsem_down_read_failed"
+	return spinners[name] || sleepSpinners[name] || strings.HasPrefix(name, "_raw_") ||
+		strings.HasPrefix(name, "down_") || strings.HasPrefix(name, "__down_") ||
+		strings.HasPrefix(name, "rwsem_") || strings.HasPrefix(name, "mutex_lock") ||
+		strings.HasPrefix(name, "__mutex_") || name == "do_raw_spin_lock" ||
+		name == "raw_spin_rq_lock_nested" || name == "call_rwsem_down_write_failed" ||
+		name == "call_rwsem_down_read_failed"
 }
 
 // inodeLockers reports whether a function takes the lock of a file's inode: most file systems
 // write and read files through such ones.
 func inodeLockers(name string) bool {
-	return strings.HasSuffix(name, "_write_iter") || strings.HasSuffix(name, "_read_iter") || strings.HasSuffix(name, "_buffered_write") ||
-		strings.HasSuffix(name, "_buffered_read") || strings.HasSuffix(name, "_file_write") || strings.HasSuffix(name, "_ilock") || strings.HasPrefix(name, "inode_lock") ||
-		name == "ext4_dio_write_iter" || name == "do_truncate" || name == "vfs_fallocate" || name == "chown_common" || name == "netfs_start_io_write"
+	return strings.HasSuffix(name, "_write_iter") || strings.HasSuffix(name, "_read_iter") ||
+		strings.HasSuffix(name, "_buffered_write") ||
+		strings.HasSuffix(name, "_buffered_read") || strings.HasSuffix(name, "_file_write") ||
+		strings.HasSuffix(name, "_ilock") || strings.HasPrefix(name, "inode_lock") ||
+		name == "ext4_dio_write_iter" || name == "do_truncate" || name == "vfs_fallocate" ||
+		name == "chown_common" || name == "netfs_start_io_write"
 }
 
 // faultName says what a page fault does.
@@ -91,7 +102,8 @@ func faultName(frames []kernel.Frame) string {
 		if name == "" {
 			name = faultPart(f)
 		}
-		huge = huge || strings.HasPrefix(f, "do_huge_pmd_") || f == "clear_huge_page" || f == "folio_zero_user" || f == "vma_alloc_anon_folio_pmd"
+		huge = huge || strings.HasPrefix(f, "do_huge_pmd_") || f == "clear_huge_page" ||
+			f == "folio_zero_user" || f == "vma_alloc_anon_folio_pmd"
 		if faults[f] && f != "do_anonymous_page" && f != "do_fault" {
 			break
 		}
@@ -110,19 +122,23 @@ func faultName(frames []kernel.Frame) string {
 // faultPart is what a function within a page fault is for, "" if it does not say.
 func faultPart(name string) string {
 	switch {
-	case strings.HasPrefix(name, "clear_page"), strings.HasPrefix(name, "clear_huge_page"), strings.HasPrefix(name, "clear_subpage"), name == "folio_zero_user",
+	case strings.HasPrefix(name, "clear_page"), strings.HasPrefix(name, "clear_huge_page"),
+		strings.HasPrefix(name, "clear_subpage"), name == "folio_zero_user",
 		strings.HasPrefix(name, "clear_user_"), name == "clear_highpage":
 		return "zeroing"
-	case strings.Contains(name, "mem_cgroup"), strings.Contains(name, "memcg"), strings.HasPrefix(name, "try_charge"), name == "__css_rstat_updated":
+	case strings.Contains(name, "mem_cgroup"), strings.Contains(name, "memcg"),
+		strings.HasPrefix(name, "try_charge"), name == "__css_rstat_updated":
 		return "charging to the memory cgroup"
-	case strings.HasPrefix(name, "filemap_"), name == "do_read_fault", name == "do_cow_fault", name == "do_shared_fault", name == "do_fault", name == "do_fault_around",
+	case strings.HasPrefix(name, "filemap_"), name == "do_read_fault", name == "do_cow_fault",
+		name == "do_shared_fault", name == "do_fault", name == "do_fault_around",
 		name == "next_uptodate_folio", name == "finish_fault", name == "__do_fault", name == "shmem_fault":
 		return account.FaultFiles
 	case name == "do_wp_page", name == "wp_page_copy":
 		return account.FaultCopies
 	case name == "do_swap_page":
 		return "swap"
-	case strings.HasPrefix(name, "__alloc_pages"), strings.HasPrefix(name, "__alloc_frozen_pages"), strings.HasPrefix(name, "alloc_pages"), strings.HasPrefix(name, "vma_alloc_folio"),
+	case strings.HasPrefix(name, "__alloc_pages"), strings.HasPrefix(name, "__alloc_frozen_pages"),
+		strings.HasPrefix(name, "alloc_pages"), strings.HasPrefix(name, "vma_alloc_folio"),
 		name == "get_page_from_freelist", name == "alloc_anon_folio":
 		return "taking free pages"
 	}

@@ -10,7 +10,8 @@ import (
 // goRuntime reports whether a function is of Go's runtime, or of what the compiler calls without
 // being asked.
 func goRuntime(name string) bool {
-	return hasPrefix(name, goPackages) && !strings.HasPrefix(name, "runtime.main") || goAssembly[name] || strings.HasPrefix(name, "gcWriteBarrier") ||
+	return hasPrefix(name, goPackages) && !strings.HasPrefix(name, "runtime.main") ||
+		goAssembly[name] || strings.HasPrefix(name, "gcWriteBarrier") ||
 		strings.Contains(name, ".runtime_")
 }
 
@@ -56,7 +57,8 @@ func goProgram(frames []kernel.Frame, made interpreters) program {
 // goCall is the system call that a stack of Go's asks for: of syscall.write the last part.
 func goCall(frames []kernel.Frame) string {
 	for i := range frames[:min(len(frames), 6)] {
-		if call, ok := strings.CutPrefix(frames[i].Func, "syscall."); ok && call != "" && call[0] >= 'a' && call[0] <= 'z' {
+		if call, ok := strings.CutPrefix(frames[i].Func, "syscall."); ok && call != "" &&
+			call[0] >= 'a' && call[0] <= 'z' {
 			return call
 		}
 	}
@@ -87,14 +89,16 @@ func goWork(frames []kernel.Frame, parts map[string]goSet) (account.WorkKind, st
 		return account.WorkAlloc, account.AllocClears
 	case is.has(goAllocates) && !strings.HasPrefix(leaf, "memmove"):
 		return account.WorkAlloc, outerPart(frames, goAllocates)
-	case strings.HasPrefix(leaf, "memmove"), strings.HasPrefix(leaf, "memclr"), leaf == "duffcopy", leaf == "duffzero", leaf == "typedmemmove":
+	case strings.HasPrefix(leaf, "memmove"), strings.HasPrefix(leaf, "memclr"), leaf == "duffcopy",
+		leaf == "duffzero", leaf == "typedmemmove":
 		return account.WorkMemmove, "runtime." + leaf
 	case is.has(goMaps):
 		return account.WorkMap, mapPart(frames)
 	case is.has(goInterfaces):
 		return account.WorkInterface, outerPart(frames, goInterfaces)
 	}
-	if strings.HasSuffix(leaf, "yscall6") || strings.HasSuffix(leaf, "yscall.Syscall") || strings.HasSuffix(leaf, "yscallNoError") {
+	if strings.HasSuffix(leaf, "yscall6") || strings.HasSuffix(leaf, "yscall.Syscall") ||
+		strings.HasSuffix(leaf, "yscallNoError") {
 		return account.WorkSyscall, ""
 	}
 	return account.WorkGoRuntime, frames[0].Func
@@ -148,31 +152,43 @@ const (
 
 var goTable = [goParts]func(string) bool{
 	goGC: func(n string) bool {
-		return n == "GC" || hasPrefix(n, []string{"gcBgMark", "gcDrain", "gcAssist", "bgsweep", "bgscavenge", "sweepone", "markroot", "scanobject", "scanblock", "scanstack", "scanConservative",
-			"scanSpan", "greyobject", "gcStart", "gcMark", "gcSweep", "gcFlush", "gcWriteBarrier", "gcParkAssist", "gcStopTheWorld", "gcResetMarkState", "gcController", "wbBufFlush",
-			"(*gcWork)", "(*gcControllerState)", "(*sweepLocked)", "(*mheap).reclaim", "(*mspan).sweep", "deductSweepCredit", "deductAssistCredit", "(*pageAlloc).scavenge", "(*scavengerState)",
-			"sysUnusedOS", "scavengeOne", "gcenable", "tryDeferToSpanScan", "spanClass.scan", "gc/scan.", "finishsweep", "shade", "getGCMask", "freeSomeWbufs",
+		return n == "GC" || hasPrefix(n, []string{"gcBgMark", "gcDrain", "gcAssist", "bgsweep",
+			"bgscavenge", "sweepone", "markroot", "scanobject", "scanblock", "scanstack", "scanConservative",
+			"scanSpan", "greyobject", "gcStart", "gcMark", "gcSweep", "gcFlush", "gcWriteBarrier",
+			"gcParkAssist", "gcStopTheWorld", "gcResetMarkState", "gcController", "wbBufFlush",
+			"(*gcWork)", "(*gcControllerState)", "(*sweepLocked)", "(*mheap).reclaim",
+			"(*mspan).sweep", "deductSweepCredit", "deductAssistCredit", "(*pageAlloc).scavenge", "(*scavengerState)",
+			"sysUnusedOS", "scavengeOne", "gcenable", "tryDeferToSpanScan", "spanClass.scan",
+			"gc/scan.", "finishsweep", "shade", "getGCMask", "freeSomeWbufs",
 			"(*mheap).freeSpan", "(*sweepLocker)", "bulkBarrierPreWrite", "scavenge"})
 	},
 	goYields: func(n string) bool { return n == "gosched_m" || n == "Gosched" },
 	goSchedules: func(n string) bool {
-		return goSchedulers[n] || hasPrefix(n, []string{"findRunnable", "findrunnable", "runq", "globrunq", "netpoll", "park_m", "schedule", "stealWork", "exitsyscall", "entersyscall",
-			"reentersyscall", "newproc", "gopreempt", "goschedImpl", "retake", "preempt", "(*timers)", "(*timer)", "startTheWorld", "stopTheWorld", "notesleep", "notewakeup",
-			"notetsleep", "asyncPreempt"})
+		return goSchedulers[n] ||
+			hasPrefix(n, []string{"findRunnable", "findrunnable", "runq", "globrunq", "netpoll",
+				"park_m", "schedule", "stealWork", "exitsyscall", "entersyscall",
+				"reentersyscall", "newproc", "gopreempt", "goschedImpl", "retake", "preempt",
+				"(*timers)", "(*timer)", "startTheWorld", "stopTheWorld", "notesleep", "notewakeup",
+				"notetsleep", "asyncPreempt"})
 	},
 	goMapGrows: func(n string) bool {
-		return hasPrefix(n, []string{"hashGrow", "growWork", "evacuate", "maps.(*table).grow", "maps.(*table).rehash", "maps.(*table).split", "maps.(*Map).growTo"})
+		return hasPrefix(n, []string{"hashGrow", "growWork", "evacuate", "maps.(*table).grow",
+			"maps.(*table).rehash", "maps.(*table).split", "maps.(*Map).growTo"})
 	},
 	goAllocates: func(n string) bool {
-		return hasPrefix(n, []string{"mallocgc", "newobject", "newarray", "makeslice", "growslice", "makechan", "makemap", "(*mcache)", "(*mcentral)", "(*mheap).alloc", "(*mheap).grow",
-			"(*mheap).allocSpan", "rawstring", "rawbyteslice", "nextFreeFast", "heapSetType", "(*mspan).init", "publicationBarrier", "persistentalloc", "sysAlloc", "concatstring",
+		return hasPrefix(n, []string{"mallocgc", "newobject", "newarray", "makeslice", "growslice",
+			"makechan", "makemap", "(*mcache)", "(*mcentral)", "(*mheap).alloc", "(*mheap).grow",
+			"(*mheap).allocSpan", "rawstring", "rawbyteslice", "nextFreeFast", "heapSetType",
+			"(*mspan).init", "publicationBarrier", "persistentalloc", "sysAlloc", "concatstring",
 			"slicebytetostring", "stringtoslicebyte", "stackalloc", "newstack", "copystack", "morestack"})
 	},
 	goMaps: func(n string) bool {
-		return hasPrefix(n, []string{"map", "maps.", "aeshash", "memhash", "strhash", "typehash", "nilinterhash", "interhash"})
+		return hasPrefix(n, []string{"map", "maps.", "aeshash", "memhash", "strhash", "typehash",
+			"nilinterhash", "interhash"})
 	},
 	goInterfaces: func(n string) bool {
-		return hasPrefix(n, []string{"assertE2I", "assertI2", "typeAssert", "interfaceSwitch", "getitab", "convT", "convI", "(*itabTableType)", "itabHashFunc", "efaceeq", "ifaceeq",
+		return hasPrefix(n, []string{"assertE2I", "assertI2", "typeAssert", "interfaceSwitch",
+			"getitab", "convT", "convI", "(*itabTableType)", "itabHashFunc", "efaceeq", "ifaceeq",
 			"typesEqual", "toRType", "resolveTypeOff", "resolveNameOff", "itabInit"})
 	},
 }
@@ -215,7 +231,8 @@ func gcPart(frames []kernel.Frame) string {
 		switch {
 		case hasPrefix(name, []string{"gcAssistAlloc", "deductAssistCredit", "gcParkAssist"}):
 			return "assists"
-		case hasPrefix(name, []string{"bgsweep", "sweepone", "(*mspan).sweep", "(*sweepLocked)", "deductSweepCredit", "(*mheap).reclaim"}):
+		case hasPrefix(name, []string{"bgsweep", "sweepone", "(*mspan).sweep", "(*sweepLocked)",
+			"deductSweepCredit", "(*mheap).reclaim"}):
 			return "sweeping"
 		case hasPrefix(name, []string{"bgscavenge", "(*pageAlloc).scavenge", "(*scavengerState)", "sysUnusedOS"}):
 			return "giving memory back"

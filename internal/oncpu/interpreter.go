@@ -65,7 +65,8 @@ var evalLoops = words(`rb_vm_exec vm_exec vm_exec_core vm_exec_loop Perl_runops_
 // V8, BEAM, .NET.
 func makesCode(f *kernel.Frame) bool {
 	name := f.Module[strings.LastIndexByte(f.Module, '/')+1:]
-	return name == "libjvm.so" || name == "libcoreclr.so" || strings.HasPrefix(name, "libv8") || strings.HasPrefix(f.Func, "Builtins_") || strings.HasPrefix(f.Func, "v8::internal::") ||
+	return name == "libjvm.so" || name == "libcoreclr.so" || strings.HasPrefix(name, "libv8") ||
+		strings.HasPrefix(f.Func, "Builtins_") || strings.HasPrefix(f.Func, "v8::internal::") ||
 		strings.HasPrefix(f.Func, "beam_jit_")
 }
 
@@ -73,4 +74,5 @@ func makesCode(f *kernel.Frame) bool {
 // profilers, as in /tmp/perf-PID.map.
 func madeCode(name string) bool { return hasPrefix(name, madePrefixes) }
 
-var madePrefixes = []string{"LazyCompile:", "Function:", "JS:", "Eval:", "Script:", "BytecodeHandler:", "Builtin:", "py::"}
+var madePrefixes = []string{"LazyCompile:", "Function:", "JS:", "Eval:", "Script:",
+	"BytecodeHandler:", "Builtin:", "py::"}

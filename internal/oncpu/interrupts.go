@@ -37,7 +37,8 @@ func softirqKind(handler string) string {
 // of an interrupt, or the thread's own call that lets them run again.
 func (s *sight) runsSoftirq(name string) {
 	switch {
-	case strings.HasPrefix(name, "__local_bh_enable"), name == "do_softirq", name == "local_bh_enable", strings.HasPrefix(name, "_raw_spin_unlock_bh"),
+	case strings.HasPrefix(name, "__local_bh_enable"), name == "do_softirq",
+		name == "local_bh_enable", strings.HasPrefix(name, "_raw_spin_unlock_bh"),
 		strings.HasPrefix(name, "_raw_read_unlock_bh"), strings.HasPrefix(name, "_raw_write_unlock_bh"):
 		s.ownSoftirq, s.ranBy = true, true
 	case strings.Contains(name, "irq_exit"), interruptEntry(name):
@@ -47,8 +48,10 @@ func (s *sight) runsSoftirq(name string) {
 
 // interruptEntry reports whether a function is where an interrupt comes in.
 func interruptEntry(name string) bool {
-	return strings.HasPrefix(name, "asm_sysvec_") || strings.HasPrefix(name, "sysvec_") || name == "asm_common_interrupt" || name == "common_interrupt" ||
-		name == "asm_exc_nmi" || name == "exc_nmi" || name == "el1h_64_irq" || name == "el0t_64_irq" || name == "el1_interrupt" || name == "el0_interrupt"
+	return strings.HasPrefix(name, "asm_sysvec_") || strings.HasPrefix(name, "sysvec_") ||
+		name == "asm_common_interrupt" || name == "common_interrupt" ||
+		name == "asm_exc_nmi" || name == "exc_nmi" || name == "el1h_64_irq" ||
+		name == "el0t_64_irq" || name == "el1_interrupt" || name == "el0_interrupt"
 }
 
 // interruptKind is what an interrupt is for.

@@ -206,7 +206,8 @@ func (s *sight) lock(i int, name string) {
 		s.spins = true
 		fallthrough
 	case s.spins && s.asker == "" && lockFunc(name):
-		s.sleeper = s.sleeper || sleepSpinners[name] || strings.HasPrefix(name, "down_") || strings.HasPrefix(name, "rwsem_")
+		s.sleeper = s.sleeper || sleepSpinners[name] || strings.HasPrefix(name, "down_") ||
+			strings.HasPrefix(name, "rwsem_")
 	case s.spins && s.asker == "":
 		s.asker = name
 	}

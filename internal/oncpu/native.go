@@ -87,7 +87,8 @@ func makesThread(frames []kernel.Frame) bool {
 			return false
 		}
 		name := bareLibrary(f.Func)
-		if strings.HasPrefix(name, "pthread_create") || strings.HasPrefix(name, "nptl_") || name == "allocate_stack" || name == "advise_stack_range" {
+		if strings.HasPrefix(name, "pthread_create") || strings.HasPrefix(name, "nptl_") ||
+			name == "allocate_stack" || name == "advise_stack_range" {
 			return true
 		}
 	}
@@ -100,7 +101,8 @@ func copies(name string) bool { return copyName(name) != "" }
 
 func copyName(name string) string {
 	for _, base := range [...]string{"memcpy", "memmove", "memset", "mempcpy", "wmemcpy", "wmemset"} {
-		if rest, ok := strings.CutPrefix(name, base); ok && (rest == "" || rest[0] == '_' || rest == "@plt" || rest == "_chk") {
+		if rest, ok := strings.CutPrefix(name, base); ok &&
+			(rest == "" || rest[0] == '_' || rest == "@plt" || rest == "_chk") {
 			return base
 		}
 	}
@@ -116,10 +118,12 @@ var allocCalls = words(`malloc free calloc realloc reallocarray memalign aligned
 // allocates reports whether a function is an allocator's: by its bare name, or by the prefix of a
 // library that replaces the C library's.
 func allocates(full, name string) bool {
-	return allocCalls[name] || hasPrefix(full, allocPrefixes) || strings.HasPrefix(full, "operator new") || strings.HasPrefix(full, "operator delete")
+	return allocCalls[name] || hasPrefix(full, allocPrefixes) ||
+		strings.HasPrefix(full, "operator new") || strings.HasPrefix(full, "operator delete")
 }
 
-var allocPrefixes = []string{"je_", "_rjem_", "tc_malloc", "tc_free", "tc_new", "tc_delete", "tcmalloc::", "mi_", "_mi_", "alloc::alloc::", "__rust_alloc", "__rust_dealloc",
+var allocPrefixes = []string{"je_", "_rjem_", "tc_malloc", "tc_free", "tc_new", "tc_delete",
+	"tcmalloc::", "mi_", "_mi_", "alloc::alloc::", "__rust_alloc", "__rust_dealloc",
 	"__rust_realloc", "__rdl_alloc", "__rdl_dealloc", "arena_malloc", "arena_dalloc", "arena_slab_"}
 
 // allocName is the outermost function of the allocator: what the program calls.

@@ -57,7 +57,8 @@ func siteOf(frames []kernel.Frame) account.Site {
 	var own account.Site
 	for i := range frames {
 		f := &frames[i]
-		if f.Func == "" || library(f.Module) || goRuntime(f.Func) || goTypes(f.Func) || sched.Plumbing(f.Func) || sched.ThreadRoot(f.Func) {
+		if f.Func == "" || library(f.Module) || goRuntime(f.Func) || goTypes(f.Func) ||
+			sched.Plumbing(f.Func) || sched.ThreadRoot(f.Func) {
 			continue
 		}
 		site := account.Site{Func: f.Func, File: f.Module}
@@ -87,4 +88,5 @@ func library(module string) bool {
 	return hasPrefix(module, systemFolders)
 }
 
-var systemFolders = []string{"/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/", "/usr/local/lib/", "/lib32/", "/usr/lib32/"}
+var systemFolders = []string{"/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/", "/usr/local/lib/",
+	"/lib32/", "/usr/lib32/"}

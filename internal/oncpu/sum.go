@@ -92,7 +92,8 @@ func (s *Sum) Write(works *Works, ns int64) *account.OnCPU {
 		weights[i] = l[i].ns
 	}
 	for i, ns := range shares(ns, weights) {
-		w := account.Work{Kind: l[i].kind, Name: l[i].name, Samples: l[i].n, NS: ns, Sites: listed(l[i].sites, float64(ns)/float64(l[i].ns), mostSites)}
+		w := account.Work{Kind: l[i].kind, Name: l[i].name, Samples: l[i].n, NS: ns,
+			Sites: listed(l[i].sites, float64(ns)/float64(l[i].ns), mostSites)}
 		w.Low, w.High = o.Interval(float64(l[i].ns) / float64(s.all.ns))
 		if w.Kind == account.WorkUnknown {
 			switch w.Name {
@@ -200,7 +201,8 @@ func listed(sites map[account.Site]part, scale float64, most int) []account.Site
 		l = append(l, s)
 	}
 	slices.SortFunc(l, func(a, b account.Site) int {
-		return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(b.N, a.N), cmp.Compare(a.Func, b.Func), cmp.Compare(a.File, b.File))
+		return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(b.N, a.N), cmp.Compare(a.Func, b.Func),
+			cmp.Compare(a.File, b.File))
 	})
 	if len(l) == 0 {
 		return nil

@@ -14,7 +14,8 @@ func TestShares(t *testing.T) {
 		ns      int64
 		weights []int64
 	}{
-		{10, []int64{1, 1, 1}}, {1, []int64{5, 5}}, {math.MaxInt64, []int64{1, 2, 3}}, {7, []int64{0, 3, 0}}, {1e18, []int64{math.MaxInt32 * 1e6, 1}},
+		{10, []int64{1, 1, 1}}, {1, []int64{5, 5}}, {math.MaxInt64, []int64{1, 2, 3}},
+		{7, []int64{0, 3, 0}}, {1e18, []int64{math.MaxInt32 * 1e6, 1}},
 	} {
 		var sum int64
 		for _, ns := range shares(c.ns, c.weights) {
@@ -30,7 +31,8 @@ func TestShares(t *testing.T) {
 }
 
 func TestWrite(t *testing.T) {
-	w := &Works{keys: []Key{{Kind: account.WorkUnknown}, {Kind: account.WorkOwn, Name: "f"}, {Kind: account.WorkFault, Name: "zeroing", Site: account.Site{Func: "f"}, Late: "x"}}}
+	w := &Works{keys: []Key{{Kind: account.WorkUnknown}, {Kind: account.WorkOwn, Name: "f"},
+		{Kind: account.WorkFault, Name: "zeroing", Site: account.Site{Func: "f"}, Late: "x"}}}
 	w.once.Do(func() {})
 	var s, none Sum
 	if none.Write(w, 100) != nil {
@@ -48,7 +50,8 @@ func TestWrite(t *testing.T) {
 	}
 	s.Merge(&more)
 	o := s.Write(w, 1e9+1)
-	if len(o.Works) != 2 || o.Works[0].Kind != account.WorkFault || o.Works[0].NS+o.Works[1].NS != 1e9+1 || o.Works[0].Sites[0].Func != "f" || len(o.Late) != 1 || o.Late[0].N != 30 {
+	if len(o.Works) != 2 || o.Works[0].Kind != account.WorkFault || o.Works[0].NS+
+		o.Works[1].NS != 1e9+1 || o.Works[0].Sites[0].Func != "f" || len(o.Late) != 1 || o.Late[0].N != 30 {
 		t.Fatalf("%+v", o)
 	}
 	// Wilson's interval of 30 in 40 is 0.598 to 0.858.
@@ -66,7 +69,8 @@ func TestWrite(t *testing.T) {
 // TestUnseen: 30 samples of 1 ms in 40 ms, where the kernel may not be sampled. So 10 ms were
 // spent there, and may be whatever the kernel does.
 func TestUnseen(t *testing.T) {
-	w := &Works{keys: []Key{{Kind: account.WorkUnknown}, {Kind: account.WorkOwn, Name: "f"}, {Kind: account.WorkUnknown, Name: account.UnseenWork}}, unseen: 2}
+	w := &Works{keys: []Key{{Kind: account.WorkUnknown}, {Kind: account.WorkOwn, Name: "f"},
+		{Kind: account.WorkUnknown, Name: account.UnseenWork}}, unseen: 2}
 	w.once.Do(func() {})
 	var s Sum
 	for range 30 {
@@ -101,7 +105,8 @@ func TestEffective(t *testing.T) {
 func TestProfile(t *testing.T) {
 	var p Profile
 	p.Add([]string{"main.f", "main.main"}, 30, 300e6)
-	p.Add([]string{"internal/runtime/syscall/linux.Syscall6", "syscall.Syscall", "syscall.write", "main.log"}, 10, 100e6)
+	p.Add([]string{"internal/runtime/syscall/linux.Syscall6", "syscall.Syscall", "syscall.write",
+		"main.log"}, 10, 100e6)
 	p.Add([]string{"runtime._GC"}, 10, 100e6)
 	p.Add([]string{"main.f"}, -1, 1e6)
 	o := p.Write()

@@ -140,7 +140,8 @@ func workOf(inKernel, inProgram []kernel.Frame, made interpreters) Key {
 // together puts together what the program's stack says and what the kernel's does, which decides
 // where there is one.
 func together(of program, s *said) Key {
-	key := Key{Kind: of.kind, Name: of.name, Site: of.site, Leaf: of.leaf, Churn: of.threads || of.kind == account.WorkThreads}
+	key := Key{Kind: of.kind, Name: of.name, Site: of.site, Leaf: of.leaf, Churn: of.threads ||
+		of.kind == account.WorkThreads}
 	if s == nil || s.kind == "" {
 		if key.Site.Func == key.Name && key.Kind != account.WorkSpin {
 			key.Site = account.Site{} // own code: it is its own site
@@ -177,4 +178,5 @@ func together(of program, s *said) Key {
 }
 
 // ofRuntime are the works of Go's runtime for which it makes system calls of its own.
-var ofRuntime = map[account.WorkKind]bool{account.WorkGC: true, account.WorkAlloc: true, account.WorkGoSched: true, account.WorkSpin: true}
+var ofRuntime = map[account.WorkKind]bool{account.WorkGC: true, account.WorkAlloc: true,
+	account.WorkGoSched: true, account.WorkSpin: true}

@@ -83,13 +83,17 @@ func (r *Report) fromLedger(l *account.Result) {
 	for _, s := range q.Slowest {
 		wall := s.End - s.Begin
 		r.Requests.Slowest = append(r.Requests.Slowest, Request{
-			Request: s, UTC: clock.utc(s.Begin), OffsetNS: s.Begin - l.Begin, WallNS: wall, Accounts: accounts(s.Accounts, wall),
+			Request: s, UTC: clock.utc(s.Begin), OffsetNS: s.Begin - l.Begin, WallNS: wall,
+			Accounts: accounts(s.Accounts, wall),
 		})
 	}
 	r.Native, r.Series, r.Locks = l.Native, l.Series, l.Locks
-	r.Ledger = Ledger{Slow: column(&l.Slow), Median: column(&l.Median), All: column(&l.All), Capacity: capacity(&l.Capacity), Profiled: l.Profiled}
-	checkSum(r, "ledger of slow requests", l.Slow.WallNS, l.Slow.Accounts, func(a account.Account) int64 { return a.NS })
-	checkSum(r, "ledger of median requests", l.Median.WallNS, l.Median.Accounts, func(a account.Account) int64 { return a.NS })
+	r.Ledger = Ledger{Slow: column(&l.Slow), Median: column(&l.Median), All: column(&l.All),
+		Capacity: capacity(&l.Capacity), Profiled: l.Profiled}
+	checkSum(r, "ledger of slow requests", l.Slow.WallNS, l.Slow.Accounts,
+		func(a account.Account) int64 { return a.NS })
+	checkSum(r, "ledger of median requests", l.Median.WallNS, l.Median.Accounts,
+		func(a account.Account) int64 { return a.NS })
 	checkSum(r, "ledger of all requests", l.All.WallNS, l.All.Accounts, func(a account.Account) int64 { return a.NS })
 	checkSum(r, "capacity ledger", l.Capacity.TotalNS, r.Ledger.Capacity.Accounts, capacityNS)
 	for i := range l.Slow.Accounts {
@@ -103,7 +107,8 @@ func (r *Report) fromLedger(l *account.Result) {
 	r.fromKernel(l)
 	r.NotLookedAt.Silences = l.Silences
 	for _, g := range l.Gaps {
-		r.Gaps = append(r.Gaps, Gap{BeginNS: g.Begin, EndNS: g.End, BeginUTC: clock.utc(g.Begin), Source: traceSource, Reason: g.Reason})
+		r.Gaps = append(r.Gaps, Gap{BeginNS: g.Begin, EndNS: g.End, BeginUTC: clock.utc(g.Begin),
+			Source: traceSource, Reason: g.Reason})
 	}
 	for _, lack := range l.Lacks {
 		if !lack.OffCPU || !r.joined() {
@@ -124,7 +129,8 @@ func checkSum[T any](r *Report, ledger string, total int64, parts []T, amount fu
 		sum += amount(p)
 	}
 	if sum != total {
-		r.Errors = append(r.Errors, fmt.Sprintf("internal error: the %s adds up to %d of %d; please report this", ledger, sum, total))
+		r.Errors = append(r.Errors,
+			fmt.Sprintf("internal error: the %s adds up to %d of %d; please report this", ledger, sum, total))
 	}
 }
 

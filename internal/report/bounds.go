@@ -19,7 +19,8 @@ func bounds(bs []finding.Bound) string {
 		case b.Scope == finding.Process:
 			parts = append(parts, fmt.Sprintf("%s of the process' %s", percent(b.Share), b.Of))
 		default:
-			parts = append(parts, fmt.Sprintf("%s (%s) of a %s request", finding.Duration(b.NS), percent(b.Share), b.Scope))
+			parts = append(parts, fmt.Sprintf("%s (%s) of a %s request", finding.Duration(b.NS),
+				percent(b.Share), b.Scope))
 		}
 	}
 	switch {

@@ -23,7 +23,8 @@ func (r *Report) traffic() string {
 	if q.Count == 0 {
 		return ""
 	}
-	s := fmt.Sprintf("%s: p50 %s, p99 %s, max %s", plural(q.Count, "request", "requests"), finding.Duration(q.P50), finding.Duration(q.P99), finding.Duration(q.Max))
+	s := fmt.Sprintf("%s: p50 %s, p99 %s, max %s", plural(q.Count, "request", "requests"),
+		finding.Duration(q.P50), finding.Duration(q.P99), finding.Duration(q.Max))
 	if n := len(q.counted()); n > 1 {
 		s += fmt.Sprintf(", of %d entries", n)
 	}

@@ -18,7 +18,8 @@ func (c *CPUs) beside() string {
 			s += " at " + c.QuotaAt
 		}
 		if c.QuotaNS > 0 && c.UsedNS > 0 {
-			s += fmt.Sprintf(": %s of %s used, %s", finding.Duration(c.UsedNS), finding.Duration(c.QuotaNS), percent(share(c.UsedNS, c.QuotaNS)))
+			s += fmt.Sprintf(": %s of %s used, %s", finding.Duration(c.UsedNS),
+				finding.Duration(c.QuotaNS), percent(share(c.UsedNS, c.QuotaNS)))
 		}
 		parts = append(parts, s)
 	} else {
@@ -34,7 +35,8 @@ func (c *CPUs) beside() string {
 func (m *Memory) beside() string {
 	var parts []string
 	if m.Begin > 0 && m.End > 0 && m.Begin != m.End {
-		parts = append(parts, fmt.Sprintf("%s at the start, %s at the end", finding.Bytes(m.Begin), finding.Bytes(m.End)))
+		parts = append(parts, fmt.Sprintf("%s at the start, %s at the end", finding.Bytes(m.Begin),
+			finding.Bytes(m.End)))
 	}
 	if m.Limit > 0 {
 		parts = append(parts, "its limit is "+finding.Bytes(m.Limit))

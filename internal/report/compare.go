@@ -41,11 +41,13 @@ func headline(c *compare.Comparison) (text, style string) {
 	case n[compare.Worse] > 0:
 		return fmt.Sprintf("WORSE: %s of %s", count(n[compare.Worse]), plural(all, "cause", "causes")), red
 	case n[compare.NotConfirmed] > 0:
-		return fmt.Sprintf("NOT CONFIRMED: %s of %s cost as much as before", count(n[compare.NotConfirmed]), plural(all, "cause", "causes")), red
+		return fmt.Sprintf("NOT CONFIRMED: %s of %s cost as much as before",
+			count(n[compare.NotConfirmed]), plural(all, "cause", "causes")), red
 	case n[compare.Confirmed] == all:
 		return "CONFIRMED: the remedy worked", green
 	case n[compare.Confirmed] > 0:
-		return fmt.Sprintf("CANNOT TELL of %s of %s; the rest is confirmed", count(n[compare.CannotTell]), plural(all, "cause", "causes")), yellow
+		return fmt.Sprintf("CANNOT TELL of %s of %s; the rest is confirmed",
+			count(n[compare.CannotTell]), plural(all, "cause", "causes")), yellow
 	}
 	return "CANNOT TELL whether the remedy worked", yellow
 }
@@ -58,7 +60,8 @@ func goneLine(c *compare.Comparison) string {
 	}
 	before, after := finding.Duration(int64(c.SlowBefore)), finding.Duration(int64(c.SlowAfter))
 	if part < 0 {
-		return fmt.Sprintf("slow requests take %s each, %s before: %.3g times as long", after, before, c.SlowAfter/c.SlowBefore)
+		return fmt.Sprintf("slow requests take %s each, %s before: %.3g times as long", after,
+			before, c.SlowAfter/c.SlowBefore)
 	}
 	return fmt.Sprintf("%.0f %% of the slow requests' time is gone: %s each before, %s now", 100*part, before, after)
 }
@@ -90,7 +93,8 @@ func programsLine(c *compare.Comparison) string {
 	if slices.Equal(c.Before.Programs, c.After.Programs) || len(c.Before.Programs)*len(c.After.Programs) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("the programs have different names: %s before, %s now", strings.Join(c.Before.Programs, ", "), strings.Join(c.After.Programs, ", "))
+	return fmt.Sprintf("the programs have different names: %s before, %s now",
+		strings.Join(c.Before.Programs, ", "), strings.Join(c.After.Programs, ", "))
 }
 
 // startsLine says on how many starts of the process the comparison stands.
@@ -101,7 +105,8 @@ func startsLine(c *compare.Comparison) string {
 	}
 	s := "recorded was one start of the process a side"
 	if c.Before.Starts != 1 || c.After.Starts != 1 {
-		s = fmt.Sprintf("recorded were %s of the process before and %s after", plural(int64(c.Before.Starts), "start", "starts"), count(int64(c.After.Starts)))
+		s = fmt.Sprintf("recorded were %s of the process before and %s after",
+			plural(int64(c.Before.Starts), "start", "starts"), count(int64(c.After.Starts)))
 	}
 	return s + ". So what counts is a fall of p99 by a third or more, together with the cause's own time by half; from three starts a side on a tenth does"
 }
@@ -200,13 +205,15 @@ func othersWords(g compare.Gate, v *compare.Verdict, c *compare.Comparison) stri
 	}
 	s := ""
 	if diff > 0 {
-		s = fmt.Sprintf("other processes took %s %s: %s before, %s now", cpus(diff), how, cpus(c.Before.OthersCPUs), cpus(c.After.OthersCPUs))
+		s = fmt.Sprintf("other processes took %s %s: %s before, %s now", cpus(diff), how,
+			cpus(c.Before.OthersCPUs), cpus(c.After.OthersCPUs))
 	}
 	if b := v.Behind; b != nil {
 		if s != "" {
 			s += "; "
 		}
-		s += fmt.Sprintf("%s waited %s for CPUs that others had, and %s now", aRequest(v.Scope), durationOf(b.Before), durationOf(b.After))
+		s += fmt.Sprintf("%s waited %s for CPUs that others had, and %s now", aRequest(v.Scope),
+			durationOf(b.Before), durationOf(b.After))
 	}
 	if s == "" {
 		s = "other processes took CPUs that it wanted"
@@ -280,7 +287,8 @@ func entryRows(c *compare.Comparison) (rows []comparedRow) {
 			rows = append(rows, comparedRow{name: fmt.Sprintf("%d more: --format json", len(c.Entries)-i)})
 			break
 		}
-		rows = append(rows, comparedRow{shortFunc(e.Entry), durationOf(float64(e.Before.P99)), durationOf(float64(e.After.P99)), change(float64(e.Before.P99), float64(e.After.P99))})
+		rows = append(rows, comparedRow{shortFunc(e.Entry), durationOf(float64(e.Before.P99)),
+			durationOf(float64(e.After.P99)), change(float64(e.Before.P99), float64(e.After.P99))})
 	}
 	return rows
 }

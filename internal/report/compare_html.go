@@ -18,7 +18,8 @@ func comparisonHTML(w io.Writer, c *compare.Comparison) error {
 	text, _ := headline(c)
 	sum := sha256.Sum256([]byte(comparisonStyle))
 	v := comparisonView{
-		Title: text, Policy: "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'",
+		Title: text, Policy: "default-src 'none'; style-src 'sha256-" +
+			base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'",
 		Style: template.CSS(comparisonStyle), Before: printables(c.Before.Files), After: printables(c.After.Files),
 		Figures: figureRows(c), Entries: entryRows(c), Chart: chartOf(c.Distribution),
 	}
@@ -35,7 +36,8 @@ func comparisonHTML(w io.Writer, c *compare.Comparison) error {
 			v.Notes = append(v.Notes, Printable(sentence(s)))
 		}
 	}
-	v.Ledgers = append(v.Ledgers, ledgerView{"Where slow requests spend their time", pairBars(c.Slow)}, ledgerView{"Where usual requests spend their time", pairBars(c.Usual)})
+	v.Ledgers = append(v.Ledgers, ledgerView{"Where slow requests spend their time",
+		pairBars(c.Slow)}, ledgerView{"Where usual requests spend their time", pairBars(c.Usual)})
 	return comparisonPage.Execute(w, v)
 }
 
@@ -104,7 +106,8 @@ func pairBars(rows []compare.Row) (out []pairBar) {
 		most = max(most, r.Before, r.After)
 	}
 	for i, t := range timeRows(rows) {
-		out = append(out, pairBar{Printable(t.name), t.before, t.after, 300 * rows[i].Before / most, 300 * rows[i].After / most})
+		out = append(out, pairBar{Printable(t.name), t.before, t.after, 300 * rows[i].Before / most,
+			300 * rows[i].After / most})
 	}
 	return out
 }
@@ -130,7 +133,8 @@ func chartOf(bins []compare.Bin) *chart {
 		fmt.Fprintf(&s, " L%d %d Z", chartWidth, chartHeight)
 		return s.String()
 	}
-	c := &chart{Before: path(func(b compare.Bin) float64 { return b.Before }), After: path(func(b compare.Bin) float64 { return b.After })}
+	c := &chart{Before: path(func(b compare.Bin) float64 { return b.Before }),
+		After: path(func(b compare.Bin) float64 { return b.After })}
 	first, last := math.Log(float64(max(bins[0].Low, 1))), math.Log(float64(bins[len(bins)-1].Up))
 	for ns := int64(1000); ns <= 1e12; ns *= 10 {
 		if x := math.Log(float64(ns)); x >= first && x <= last {

@@ -11,13 +11,16 @@ import (
 // comparisonText prints a comparison for a person: the verdict first.
 func comparisonText(w io.Writer, c *compare.Comparison, o TextOptions) error {
 	p := newPage(o)
-	p.painted("whystall: ", p.paint(bold, "whystall: "), bold, 4, strings.Join(c.Before.Files, " ")+" -> "+strings.Join(c.After.Files, " "), shortenWords)
+	p.painted("whystall: ", p.paint(bold, "whystall: "), bold, 4, strings.Join(c.Before.Files, " ")+
+		" -> "+strings.Join(c.After.Files, " "), shortenWords)
 	p.line("")
 	text, style := headline(c)
 	p.painted("", "", style, 2, text, shortenWords)
 	for i := range c.Verdicts {
 		v := &c.Verdicts[i]
-		p.painted(fmt.Sprintf("%2d. %s ", i+1, v.Cause), fmt.Sprintf("%2d. %s ", i+1, p.paint(bold, v.Cause)), outcomeStyle(v.Outcome), 6, string(v.Outcome), shortenWords)
+		p.painted(fmt.Sprintf("%2d. %s ", i+1, v.Cause),
+			fmt.Sprintf("%2d. %s ", i+1, p.paint(bold, v.Cause)), outcomeStyle(v.Outcome), 6,
+			string(v.Outcome), shortenWords)
 		p.par("    ", sentence(sentenceOf(v)))
 		for _, g := range v.Gates {
 			p.par("    - ", gateWords(g, v, c))
@@ -59,7 +62,8 @@ func (p *page) compared(title, rest string, rows []comparedRow) {
 	for _, r := range rows {
 		room := p.columns - 2 - 10 - 1 - 10 - 2 - barWidth - 2
 		name := wrap(Printable(r.name), room-2, shortenWords)
-		p.line("  %10s %10s  %s%s  %s", r.before, r.after, r.change, strings.Repeat(" ", max(0, barWidth-width(r.change))), name[0])
+		p.line("  %10s %10s  %s%s  %s", r.before, r.after, r.change,
+			strings.Repeat(" ", max(0, barWidth-width(r.change))), name[0])
 		for _, l := range name[1:] {
 			p.line("%*s%s", p.columns-room+2, "", l)
 		}

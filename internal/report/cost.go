@@ -61,7 +61,8 @@ func (r *Report) recording() string {
 		s += " and " + finding.Duration(kernel) + " in its kernel programs"
 	}
 	if c.TargetNS > 0 {
-		s += fmt.Sprintf(", %s of the %s that the target used", percent(share(c.CPUNS-c.OnceNS+kernel, c.TargetNS)), finding.Duration(c.TargetNS))
+		s += fmt.Sprintf(", %s of the %s that the target used",
+			percent(share(c.CPUNS-c.OnceNS+kernel, c.TargetNS)), finding.Duration(c.TargetNS))
 	}
 	if c.SharedQuota != "" {
 		// The quota is charged for both alike, so each has the same share in its running out as in

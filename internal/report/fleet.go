@@ -34,7 +34,8 @@ func fleetTitle(r *fleet.Result) string {
 	if r.Engine.Version != "" {
 		name += " " + r.Engine.Version
 	}
-	return fmt.Sprintf("%s at %s, %s, %s until %s", name, r.Engine.URL, plural(int64(targets), "target", "targets"), span(r.SinceNS), r.At.Format("2006-01-02 15:04:05 UTC"))
+	return fmt.Sprintf("%s at %s, %s, %s until %s", name, r.Engine.URL,
+		plural(int64(targets), "target", "targets"), span(r.SinceNS), r.At.Format("2006-01-02 15:04:05 UTC"))
 }
 
 // span writes a time that was asked for, without the units that are zero.
@@ -67,17 +68,21 @@ func fleetBlind(r *fleet.Result) (lines []string) {
 		if b.Lack >= b.Of {
 			some = ""
 		}
-		lines = append(lines, fmt.Sprintf("%s: %s of %s do not show it%s; %s", b.What, count(int64(b.Lack)), count(int64(b.Of)), some, b.Remedy))
+		lines = append(lines, fmt.Sprintf("%s: %s of %s do not show it%s; %s", b.What,
+			count(int64(b.Lack)), count(int64(b.Of)), some, b.Remedy))
 	}
 	for _, f := range r.Coverage.Failing {
-		lines = append(lines, fmt.Sprintf("the collector %s fails on %s", f.Labels.String(), plural(int64(f.N), "target", "targets")))
+		lines = append(lines, fmt.Sprintf("the collector %s fails on %s", f.Labels.String(),
+			plural(int64(f.N), "target", "targets")))
 	}
 	for _, j := range r.Coverage.Jobs {
 		if j.Down > 0 {
-			lines = append(lines, fmt.Sprintf("%s: %s of %s are down", j.Labels.String(), count(int64(j.Down)), plural(int64(j.Targets), "target", "targets")))
+			lines = append(lines, fmt.Sprintf("%s: %s of %s are down", j.Labels.String(),
+				count(int64(j.Down)), plural(int64(j.Targets), "target", "targets")))
 		}
 		if j.Missed > 0.01 && j.Missed < 1 {
-			lines = append(lines, fmt.Sprintf("%s: %.1f %% of all scrapes failed: a host that stalls misses scrapes, and looks quiet then", j.Labels.String(), 100*j.Missed))
+			lines = append(lines,
+				fmt.Sprintf("%s: %.1f %% of all scrapes failed: a host that stalls misses scrapes, and looks quiet then", j.Labels.String(), 100*j.Missed))
 		}
 	}
 	for _, w := range r.Engine.Warnings {
@@ -93,26 +98,30 @@ func fleetBlind(r *fleet.Result) (lines []string) {
 func fleetSentences(f *fleet.Finding, clusters []string) (who, much, when string) {
 	who = fmt.Sprintf("%s, %s", f.Workload, plural(int64(f.Ill), string(f.Scope), string(f.Scope)+"s"))
 	if f.Seen > 0 {
-		who = fmt.Sprintf("%s, %s of %s", f.Workload, count(int64(f.Ill)), plural(int64(f.Seen), string(f.Scope), string(f.Scope)+"s"))
+		who = fmt.Sprintf("%s, %s of %s", f.Workload, count(int64(f.Ill)),
+			plural(int64(f.Seen), string(f.Scope), string(f.Scope)+"s"))
 	}
 	if in := clustersOf(f, clusters); in != "" {
 		who += " in " + in
 	}
 	much = fmt.Sprintf("on average %s at the worst (%s)", fleet.Amount(f.Worst, f.Unit), f.Members[0].Name)
 	if f.Peak > 1.5*f.Worst { // a bout: the mean of a long time hides it
-		much = fmt.Sprintf("up to %s at a time and %s on average at the worst (%s)", fleet.Amount(f.Peak, f.Unit), fleet.Amount(f.Worst, f.Unit), f.Members[0].Name)
+		much = fmt.Sprintf("up to %s at a time and %s on average at the worst (%s)",
+			fleet.Amount(f.Peak, f.Unit), fleet.Amount(f.Worst, f.Unit), f.Members[0].Name)
 	}
 	if len(f.Members) > 1 {
 		much += fmt.Sprintf(", %s in their middle", fleet.Amount(f.Median, f.Unit))
 	}
 	if f.Peers.Known && f.Everywhere.Seen > 3 {
-		much += fmt.Sprintf("; all of this kind: %s in the middle, %s at p99", fleet.Amount(f.Peers.Median, f.Unit), fleet.Amount(f.Peers.P99, f.Unit))
+		much += fmt.Sprintf("; all of this kind: %s in the middle, %s at p99",
+			fleet.Amount(f.Peers.Median, f.Unit), fleet.Amount(f.Peers.P99, f.Unit))
 	}
 	if y := f.Members[0].Yesterday; y >= 0 {
 		much += fmt.Sprintf("; the worst a day before: %s", fleet.Amount(y, f.Unit))
 	}
 	if f.Since != nil {
-		when = fmt.Sprintf("since %s (+-%s)", f.Since.Format("2006-01-02 15:04:05 UTC"), time.Duration(f.SinceErrNS).Round(time.Second))
+		when = fmt.Sprintf("since %s (+-%s)", f.Since.Format("2006-01-02 15:04:05 UTC"),
+			time.Duration(f.SinceErrNS).Round(time.Second))
 		if f.Earlier {
 			when = fmt.Sprintf("since %s or earlier", f.Since.Format("2006-01-02 15:04:05 UTC"))
 		}
@@ -169,7 +178,8 @@ func fleetHeadline(r *fleet.Result) (text, style string) {
 	case roots > 0:
 		return "FOUND " + plural(int64(roots), "cause", "causes"), red
 	case r.Refused() > 0:
-		return fmt.Sprintf("NOTHING FOUND IN WHAT WAS ANSWERED: %s of %s got no answer", count(int64(r.Refused())), plural(int64(len(r.RuledOut)+len(r.NotChecked)), "cause", "causes")), yellow
+		return fmt.Sprintf("NOTHING FOUND IN WHAT WAS ANSWERED: %s of %s got no answer",
+			count(int64(r.Refused())), plural(int64(len(r.RuledOut)+len(r.NotChecked)), "cause", "causes")), yellow
 	case len(r.RuledOut) == 0:
 		return "COULD NOT LOOK: no target has what any cause is known by", yellow
 	case risks > 0:
@@ -182,7 +192,8 @@ func fleetHeadline(r *fleet.Result) (text, style string) {
 func fleetCost(r *fleet.Result) string {
 	c := &r.Cost
 	return fmt.Sprintf("%s took the engine %s in all, answers of %s, the largest %s; it read about %s by estimate",
-		plural(int64(c.Questions), "question", "questions"), finding.Duration(c.EngineNS), finding.Bytes(c.Bytes), finding.Bytes(c.Largest), plural(c.Samples, "sample", "samples"))
+		plural(int64(c.Questions), "question", "questions"), finding.Duration(c.EngineNS),
+		finding.Bytes(c.Bytes), finding.Bytes(c.Largest), plural(c.Samples, "sample", "samples"))
 }
 
 // fleetRuledOut says what was asked for and is not there.
@@ -242,7 +253,8 @@ func fleetEverywhere(f *fleet.Finding) string {
 		}
 		where = append(where, c.Labels.String()+" "+count(int64(c.N)))
 	}
-	s := fmt.Sprintf("in all %s of %s", count(int64(f.Everywhere.Ill)), plural(int64(f.Everywhere.Seen), string(f.Scope), string(f.Scope)+"s"))
+	s := fmt.Sprintf("in all %s of %s", count(int64(f.Everywhere.Ill)),
+		plural(int64(f.Everywhere.Seen), string(f.Scope), string(f.Scope)+"s"))
 	if len(where) > 0 {
 		s += ": " + strings.Join(where, "; ")
 	}

@@ -19,7 +19,8 @@ func fleetMarkdown(w io.Writer, r *fleet.Result) error {
 			m.line("   - seen as %s", escape(fleetSeenAs(f, who, much, when)))
 			continue
 		}
-		m.line("\n1. **%s**: %s, %s. %s", escape(f.Cause), escape(who), escape(string(f.Confidence)), escape(sentence(f.Title+": "+much)))
+		m.line("\n1. **%s**: %s, %s. %s", escape(f.Cause), escape(who),
+			escape(string(f.Confidence)), escape(sentence(f.Title+": "+much)))
 		if when != "" {
 			m.line("   - %s", escape(when))
 		}

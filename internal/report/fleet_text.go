@@ -59,7 +59,9 @@ func (p *page) fleetFinding(f *fleet.Finding, clusters []string, n *int) {
 	}
 	*n++
 	cause := middle(Printable(f.Cause), 26)
-	p.painted(fmt.Sprintf("%2d. %s  ", *n, cause), fmt.Sprintf("%2d. %s  ", *n, p.paint(bold, cause)), "", 6, fmt.Sprintf("%s, %s", who, f.Confidence), shortenWords)
+	p.painted(fmt.Sprintf("%2d. %s  ", *n, cause),
+		fmt.Sprintf("%2d. %s  ", *n, p.paint(bold, cause)), "", 6,
+		fmt.Sprintf("%s, %s", who, f.Confidence), shortenWords)
 	p.par("    ", sentence(f.Title+": "+much))
 	if when != "" {
 		p.par("    ", when)
@@ -99,7 +101,8 @@ func (p *page) alike(r *fleet.Result) {
 		for _, m := range a.Members[:min(len(a.Members), 3)] {
 			names = append(names, m.Name)
 		}
-		lines = append(lines, fmt.Sprintf("not %s: %s (%s: %s)", a.Cause, a.Text, count(int64(a.Count)), strings.Join(names, ", ")))
+		lines = append(lines, fmt.Sprintf("not %s: %s (%s: %s)", a.Cause, a.Text,
+			count(int64(a.Count)), strings.Join(names, ", ")))
 	}
 	p.listed("LOOKS ALIKE", lines)
 }

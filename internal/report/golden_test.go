@@ -25,7 +25,8 @@ func render(t *testing.T, r *Report, output string) []byte {
 func samples() map[string]Source {
 	blind := ill()
 	blind.Ledger, blind.Found.Findings, blind.Found.RuledOut = nil, nil, nil
-	return map[string]Source{"ill": ill(), "healthy": healthy(), "hostile": hostile(), "blind": blind, "throttled": throttled(), "native": native(), "untraced": untraced()}
+	return map[string]Source{"ill": ill(), "healthy": healthy(), "hostile": hostile(),
+		"blind": blind, "throttled": throttled(), "native": native(), "untraced": untraced()}
 }
 
 func TestGolden(t *testing.T) {

@@ -18,7 +18,8 @@ func (r *Report) HTML(w io.Writer) error { return webpage.Write(w, r.page()) }
 // page prepares what the page shows, in the sentences of the other outputs. Names stay as they
 // were, since the page marks them.
 func (r *Report) page() *webpage.Model {
-	m := &webpage.Model{Title: cmp.Or(r.title(), "a report"), Facts: r.facts(), Alerts: r.alerts(), Verdict: r.pageVerdict(), Findings: r.pageFindings(), Requests: r.pageRequests(), Unseen: r.Unseen}
+	m := &webpage.Model{Title: cmp.Or(r.title(), "a report"), Facts: r.facts(), Alerts: r.alerts(),
+		Verdict: r.pageVerdict(), Findings: r.pageFindings(), Requests: r.pageRequests(), Unseen: r.Unseen}
 	rows := rowIndex{}
 	if r.Ledger.Slow.Requests > 0 && r.Ledger.Slow.WallNS > 0 {
 		t := newTable(&r.Ledger)
@@ -133,7 +134,9 @@ func (r *Report) wasSlow() string {
 	if slow.Requests == 0 {
 		return ""
 	}
-	s := fmt.Sprintf("Of %s %d were slow (%s): they took %s on average", plural(r.Requests.Count, "request", "requests"), slow.Requests, r.Requests.SlowSelect, finding.Duration(perRequest(slow)))
+	s := fmt.Sprintf("Of %s %d were slow (%s): they took %s on average",
+		plural(r.Requests.Count, "request", "requests"), slow.Requests, r.Requests.SlowSelect,
+		finding.Duration(perRequest(slow)))
 	if usual.Requests > 0 {
 		s += ", a usual one took " + finding.Duration(perRequest(usual))
 	}
@@ -144,7 +147,8 @@ func (r *Report) pageFindings() (fs []webpage.Finding) {
 	n := 0
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		p := webpage.Finding{Cause: f.Cause, Title: f.Title, Amount: r.pageAmount(f), Share: f.Share, Confidence: string(f.Confidence), Sure: sure(f.Confidence),
+		p := webpage.Finding{Cause: f.Cause, Title: f.Title, Amount: r.pageAmount(f),
+			Share: f.Share, Confidence: string(f.Confidence), Sure: sure(f.Confidence),
 			BecauseOf: f.BecauseOf, Summary: sentence(f.Summary), Remedy: slices.Clone(f.Remedy), Verify: f.Verify}
 		if f.BecauseOf == "" {
 			n++
@@ -174,13 +178,15 @@ func (r *Report) pageRequests() webpage.Requests {
 		if kind == account.GroupLoop {
 			kind = ""
 		}
-		out.Groups = append(out.Groups, webpage.Group{Entry: g.Entry, Kind: kind, Doubt: g.Doubt, Count: g.Count, P50: g.P50, P99: g.P99, Max: g.Max, Slow: g.Slow})
+		out.Groups = append(out.Groups, webpage.Group{Entry: g.Entry, Kind: kind, Doubt: g.Doubt,
+			Count: g.Count, P50: g.P50, P99: g.P99, Max: g.Max, Slow: g.Slow})
 	}
 	return out
 }
 
 func pageRequest(s *Request, rows rowIndex) webpage.Request {
-	p := webpage.Request{At: s.OffsetNS, Wall: s.WallNS, When: s.when(""), Name: cmp.Or(s.Name, s.Entry), Entry: s.Entry, G: s.Goroutine, Why: s.why()}
+	p := webpage.Request{At: s.OffsetNS, Wall: s.WallNS, When: s.when(""),
+		Name: cmp.Or(s.Name, s.Entry), Entry: s.Entry, G: s.Goroutine, Why: s.why()}
 	for i := range s.Accounts {
 		a := &s.Accounts[i]
 		p.Parts = append(p.Parts, webpage.Part{Row: rows.of(&a.Account), Label: describe(a, unchanged), NS: a.NS})

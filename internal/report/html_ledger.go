@@ -11,7 +11,8 @@ import (
 // pageLedger is the ledger's rows with all that is known of each.
 func (r *Report) pageLedger(t *table) *webpage.Ledger {
 	l := &webpage.Ledger{
-		Unit: t.scale.name, Slow: t.slowRequests, Usual: t.medianReq, SlowNS: perRequest(&r.Ledger.Slow), UsedNS: perRequest(&r.Ledger.Median),
+		Unit: t.scale.name, Slow: t.slowRequests, Usual: t.medianReq,
+		SlowNS: perRequest(&r.Ledger.Slow), UsedNS: perRequest(&r.Ledger.Median),
 		Total: [2]string{t.scale.print(t.slowTotal), "-"}, Note: r.notLookedInto(),
 	}
 	if t.medianReq > 0 {
@@ -19,7 +20,8 @@ func (r *Report) pageLedger(t *table) *webpage.Ledger {
 	}
 	for i := range t.rows {
 		w := &t.rows[i]
-		row := webpage.Row{Leaf: w.leaf(), Label: w.label(unchanged), Share: tenths(w.share) + " %", Slow: t.scale.print(w.slowDigits), Usual: "-", Largest: w.largest, More: w.more()}
+		row := webpage.Row{Leaf: w.leaf(), Label: w.label(unchanged), Share: tenths(w.share) + " %",
+			Slow: t.scale.print(w.slowDigits), Usual: "-", Largest: w.largest, More: w.more()}
 		row.SlowNS = w.ns / int64(max(1, t.slowRequests))
 		if t.medianReq > 0 {
 			row.Usual, row.UsualNS = t.scale.print(w.medianDigits), w.median/int64(t.medianReq)
@@ -84,7 +86,8 @@ type rowIndex struct {
 }
 
 func (t *table) index() rowIndex {
-	x := rowIndex{own: map[rowKey]int{}, shared: map[rowKey]int{}, anywhere: map[rowKey]int{}, other: -1, unexplained: -1, known: true}
+	x := rowIndex{own: map[rowKey]int{}, shared: map[rowKey]int{}, anywhere: map[rowKey]int{},
+		other: -1, unexplained: -1, known: true}
 	for i := range t.rows {
 		switch w := &t.rows[i]; {
 		case w.unexplained:

@@ -39,7 +39,8 @@ func pageAttached(a *Attached) *webpage.Attached {
 	out := &webpage.Attached{Notes: slices.Clone(a.Notes)}
 	for i := range a.Parts {
 		t := &a.Parts[i]
-		out.Parts = append(out.Parts, webpage.AttachedPart{Place: t.Where.String(), Title: t.Title, State: t.State, Figures: slices.Clone(t.Figures),
+		out.Parts = append(out.Parts, webpage.AttachedPart{Place: t.Where.String(), Title: t.Title,
+			State: t.State, Figures: slices.Clone(t.Figures),
 			Means: sentence(t.Means), Not: sentence(t.Not), Flaws: slices.Clone(t.Flaws)})
 	}
 	for _, u := range a.Unknown {

@@ -27,7 +27,8 @@ const pageMostLocks = 20
 func pageLocks(l *account.Result) (out []webpage.Lock) {
 	for i := range l.Locks {
 		k := &l.Locks[i]
-		p := webpage.Lock{Name: strings.Join(k.Sites, ", "), SlowNS: k.SlowNS, Waits: k.Waits, WaitNS: k.WaitNS, MaxQueue: k.MaxQueue, Holders: amounts(k.Holders), Doing: doing(k.HolderNS)}
+		p := webpage.Lock{Name: strings.Join(k.Sites, ", "), SlowNS: k.SlowNS, Waits: k.Waits,
+			WaitNS: k.WaitNS, MaxQueue: k.MaxQueue, Holders: amounts(k.Holders), Doing: doing(k.HolderNS)}
 		for _, f := range k.Stack {
 			p.Stack = append(p.Stack, frame(f))
 		}
@@ -39,7 +40,9 @@ func pageLocks(l *account.Result) (out []webpage.Lock) {
 			if !f.Kind.Lock() {
 				continue
 			}
-			out = append(out, webpage.Lock{Name: strings.TrimSpace(f.Name + " " + string(f.Kind)), Waits: f.Waits, WaitNS: f.WaitNS, MaxQueue: f.MaxQueue, Holders: amounts(f.Holders), Doing: doing(f.HolderNS)})
+			out = append(out, webpage.Lock{Name: strings.TrimSpace(f.Name + " " + string(f.Kind)),
+				Waits: f.Waits, WaitNS: f.WaitNS, MaxQueue: f.MaxQueue, Holders: amounts(f.Holders),
+				Doing: doing(f.HolderNS)})
 		}
 	}
 	out = slices.DeleteFunc(out, func(k webpage.Lock) bool { return k.WaitNS == 0 && k.SlowNS == 0 })
@@ -90,7 +93,8 @@ func (r *Report) pagePauses() (out webpage.Pauses) {
 	out.Which, out.Fair = sentence(which), sentence(fairWords(&r.Kernel.Fair))
 	for i := range bs {
 		b := &bs[i]
-		out.List = append(out.List, webpage.Pause{Words: b.words(), Spent: amounts(b.Leaves), Hops: slices.Clone(b.Hops)})
+		out.List = append(out.List, webpage.Pause{Words: b.words(), Spent: amounts(b.Leaves),
+			Hops: slices.Clone(b.Hops)})
 	}
 	return out
 }
@@ -108,7 +112,9 @@ func (r *Report) pageUses() (out []webpage.Use) {
 			Text: fmt.Sprintf("%s x %s; runnable goroutines waiting for a P: %.1f on average, %d at most.", plural(int64(c.Procs), "P", "Ps"), finding.Duration(c.WallNS), c.RunnableAvg, c.RunnableMax)})
 	}
 	if c := r.Ledger.CPUs; c != nil {
-		out = append(out, webpage.Use{Title: "CPUs", Parts: rows(c.Accounts), Text: fmt.Sprintf("%s that it may use x %s; %s.", plural(int64(c.Allowed), "CPU", "CPUs"), finding.Duration(c.WallNS), c.beside())})
+		out = append(out, webpage.Use{Title: "CPUs", Parts: rows(c.Accounts),
+			Text: fmt.Sprintf("%s that it may use x %s; %s.",
+				plural(int64(c.Allowed), "CPU", "CPUs"), finding.Duration(c.WallNS), c.beside())})
 	}
 	if l := r.Ledger.Memory; l != nil {
 		u := webpage.Use{Title: "Memory", Text: finding.Bytes(l.RSS) + " resident. " + sentence(l.beside())}
@@ -134,7 +140,8 @@ func (r *Report) pageThreads() (out webpage.Threads) {
 	}
 	for i := range k.Threads {
 		t := &k.Threads[i]
-		out.List = append(out.List, webpage.Thread{TID: t.TID, Name: t.Comm, On: t.OnNS, Queued: t.QueuedNS, Throttled: t.ThrottledNS, Blocked: t.BlockedNS})
+		out.List = append(out.List, webpage.Thread{TID: t.TID, Name: t.Comm, On: t.OnNS,
+			Queued: t.QueuedNS, Throttled: t.ThrottledNS, Blocked: t.BlockedNS})
 	}
 	return out
 }

@@ -28,10 +28,12 @@ func (r *Report) pageSketches(rows rowIndex, dots map[dotKey]int, frames *frameT
 	out := webpage.Sketches{Names: slices.Clone(k.Names), Left: k.Left, Lanes: []webpage.Lane{}}
 	for _, n := range k.Accounts {
 		out.Accounts = append(out.Accounts, webpage.Largest{Leaf: string(n.Leaf), Label: account.Words(n, unchanged),
-			Row: rows.of(&account.Account{Class: n.Class, Leaf: n.Leaf, Actor: n.Actor, Site: n.Site, Detail: n.Detail})})
+			Row: rows.of(&account.Account{Class: n.Class, Leaf: n.Leaf, Actor: n.Actor,
+				Site: n.Site, Detail: n.Detail})})
 	}
 	for i := range k.Lanes {
-		out.Lanes = append(out.Lanes, webpage.Lane{Kind: string(k.Lanes[i].Kind), ID: k.Lanes[i].ID, Name: k.Lanes[i].Name})
+		out.Lanes = append(out.Lanes, webpage.Lane{Kind: string(k.Lanes[i].Kind), ID: k.Lanes[i].ID,
+			Name: k.Lanes[i].Name})
 	}
 	for _, st := range k.Stacks {
 		out.Stacks = append(out.Stacks, frames.stack(st))
@@ -88,7 +90,8 @@ func pageChain(chain []account.Link, begin int64, leaves *leafTable) (out [][]in
 	at := begin
 	for i := range chain {
 		l := &chain[i]
-		out = append(out, figuresOf(l.Begin-at, l.End-l.Begin, leaves.number(l.Leaf), int64(l.Depth), int64(l.Lane), int64(l.Site), int64(l.Detail), int64(l.Stack), int64(l.Several)))
+		out = append(out, figuresOf(l.Begin-at, l.End-l.Begin, leaves.number(l.Leaf),
+			int64(l.Depth), int64(l.Lane), int64(l.Site), int64(l.Detail), int64(l.Stack), int64(l.Several)))
 		at = l.End
 	}
 	return out

@@ -71,14 +71,17 @@ func (t *frameTable) stack(l []account.Site) []int {
 
 func pageStory(s *account.Story, frames *frameTable) webpage.Story {
 	leaves := leafTable{of: map[account.Leaf]int64{}}
-	p := webpage.Story{Length: s.End - s.Begin, Names: slices.Clone(s.Names), Cut: s.Cut, Chain: pageChain(s.Chain, s.Begin, &leaves)}
+	p := webpage.Story{Length: s.End - s.Begin, Names: slices.Clone(s.Names), Cut: s.Cut,
+		Chain: pageChain(s.Chain, s.Begin, &leaves)}
 	for i := range s.Lanes {
 		l := &s.Lanes[i]
 		lane := webpage.Lane{Kind: string(l.Kind), ID: l.ID, Name: l.Name}
 		at := s.Begin
 		for j := range l.Spans {
 			x := &l.Spans[j]
-			lane.Spans = append(lane.Spans, figuresOf(x.Begin-at, x.End-x.Begin, leaves.number(x.State), int64(x.Detail), int64(x.By), int64(x.On), int64(x.Stack), int64(x.Several)))
+			lane.Spans = append(lane.Spans,
+				figuresOf(x.Begin-at, x.End-x.Begin, leaves.number(x.State), int64(x.Detail),
+					int64(x.By), int64(x.On), int64(x.Stack), int64(x.Several)))
 			at = x.End
 		}
 		p.Lanes = append(p.Lanes, lane)

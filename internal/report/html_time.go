@@ -11,7 +11,8 @@ func pageLatency(l *account.Result, rows rowIndex) *webpage.Latency {
 	if len(s.Dots) == 0 && len(s.Bands) == 0 && len(s.Levels) == 0 {
 		return nil
 	}
-	out := &webpage.Latency{Whole: s.Whole, NotShown: s.NotShown, Entries: append([]string{}, s.Entries...), Length: l.End - l.Begin}
+	out := &webpage.Latency{Whole: s.Whole, NotShown: s.NotShown,
+		Entries: append([]string{}, s.Entries...), Length: l.End - l.Begin}
 	explained := make([]bool, len(s.Largest))
 	for i := range s.Dots {
 		d := &s.Dots[i]
@@ -26,7 +27,8 @@ func pageLatency(l *account.Result, rows rowIndex) *webpage.Latency {
 		g := webpage.Largest{Row: -1, Leaf: string(n.Leaf), Label: string(n.Leaf)}
 		if explained[i] {
 			g.Label = account.Words(n, unchanged)
-			g.Row = rows.of(&account.Account{Class: n.Class, Leaf: n.Leaf, Actor: n.Actor, Site: n.Site, Detail: n.Detail})
+			g.Row = rows.of(&account.Account{Class: n.Class, Leaf: n.Leaf, Actor: n.Actor,
+				Site: n.Site, Detail: n.Detail})
 		}
 		out.Largest = append(out.Largest, g)
 	}
@@ -37,7 +39,8 @@ func pageLatency(l *account.Result, rows rowIndex) *webpage.Latency {
 		}
 	}
 	for _, b := range s.Bands {
-		out.Bands = append(out.Bands, webpage.Band{Kind: string(b.Kind), Begin: b.Begin - l.Begin, End: b.End - l.Begin, Detail: b.Detail, Ours: b.Ours})
+		out.Bands = append(out.Bands, webpage.Band{Kind: string(b.Kind), Begin: b.Begin - l.Begin,
+			End: b.End - l.Begin, Detail: b.Detail, Ours: b.Ours})
 	}
 	for _, v := range s.Levels {
 		p := webpage.Level{Name: v.Stream}

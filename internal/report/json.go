@@ -10,7 +10,8 @@ import (
 	"unicode/utf16"
 )
 
-var _ = registerOutput(&Output{Name: "json", Order: 20, Ext: "json", Print: func(r *Report, w io.Writer, _ TextOptions) error { return r.JSON(w) }})
+var _ = registerOutput(&Output{Name: "json", Order: 20, Ext: "json",
+	Print: func(r *Report, w io.Writer, _ TextOptions) error { return r.JSON(w) }})
 
 // Schema is the JSON Schema (draft 2020-12) of what JSON prints.
 //

@@ -98,8 +98,10 @@ func kernelOf(k *account.Kernel, l *account.Result) *Kernel {
 		out.Standstills = append(out.Standstills, Standstill{clock.utc(s.Begin), s})
 	}
 	for _, s := range []Stretches{
-		{"direct reclaim", k.Reclaim}, {"memory cgroup reclaim", k.Memcg}, {"compaction", k.Compact}, {"major fault", k.Major},
-		{"huge page fault", k.Huge}, {"fault", k.Faults}, {"mmap_lock", k.MmapLock}, {"TLB flush", k.TLB}, {"NUMA migration", k.NUMA}, {"disk", k.Disk},
+		{"direct reclaim", k.Reclaim}, {"memory cgroup reclaim", k.Memcg},
+		{"compaction", k.Compact}, {"major fault", k.Major},
+		{"huge page fault", k.Huge}, {"fault", k.Faults}, {"mmap_lock", k.MmapLock},
+		{"TLB flush", k.TLB}, {"NUMA migration", k.NUMA}, {"disk", k.Disk},
 	} {
 		if s.N > 0 {
 			out.Stretches = append(out.Stretches, s)
@@ -115,8 +117,10 @@ func kernelOf(k *account.Kernel, l *account.Result) *Kernel {
 
 func cpusOf(c *account.CPUs) *CPUs {
 	out := &CPUs{CPUs: *c, Accounts: []CapacityRow{
-		{Cause: "running the target", NS: c.RunningNS}, {Cause: "throttled", NS: c.ThrottledNS}, {Cause: "taken by others", NS: c.OthersNS},
-		{Cause: "unused while its work waited", NS: c.UnusedNS}, {Cause: "the rest", NS: c.RestNS}, {Cause: "unexplained", NS: c.UnknownNS},
+		{Cause: "running the target", NS: c.RunningNS}, {Cause: "throttled", NS: c.ThrottledNS},
+		{Cause: "taken by others", NS: c.OthersNS},
+		{Cause: "unused while its work waited", NS: c.UnusedNS}, {Cause: "the rest", NS: c.RestNS},
+		{Cause: "unexplained", NS: c.UnknownNS},
 	}}
 	list(&out.Unused)
 	shares(out.Accounts, c.TotalNS)
@@ -125,10 +129,13 @@ func cpusOf(c *account.CPUs) *CPUs {
 
 func memoryOf(m *account.Memory) *Memory {
 	out := &Memory{Memory: *m, Accounts: []MemoryRow{
-		{Account: "live heap", Bytes: m.Live}, {Account: "idle heap", Bytes: m.Idle}, {Account: "released, still resident", Bytes: m.Released},
-		{Account: "huge pages beyond the runtime's view", Bytes: m.Huge}, {Account: "lazily freed", Bytes: m.LazyFree}, {Account: "stacks", Bytes: m.Stacks},
+		{Account: "live heap", Bytes: m.Live}, {Account: "idle heap", Bytes: m.Idle},
+		{Account: "released, still resident", Bytes: m.Released},
+		{Account: "huge pages beyond the runtime's view", Bytes: m.Huge},
+		{Account: "lazily freed", Bytes: m.LazyFree}, {Account: "stacks", Bytes: m.Stacks},
 		{Account: "the runtime's own", Bytes: m.Runtime}, {Account: "mapped files, shared memory", Bytes: m.Files},
-		{Account: "the program's own heap, stacks and mappings", Bytes: m.Native}, {Account: "unexplained", Bytes: m.Unexplained},
+		{Account: "the program's own heap, stacks and mappings", Bytes: m.Native},
+		{Account: "unexplained", Bytes: m.Unexplained},
 	}}
 	for i := range out.Accounts {
 		out.Accounts[i].Share = share(out.Accounts[i].Bytes, m.RSS)

@@ -67,7 +67,8 @@ func (r *Report) merged() (out []Gap) {
 // folded names several streams of one folder by it: "/process/delay/*".
 func folded(sources []string) string {
 	folder := path.Dir(sources[0])
-	if len(sources) < 3 || folder == "/" || folder == "." || slices.ContainsFunc(sources, func(s string) bool { return path.Dir(s) != folder }) {
+	if len(sources) < 3 || folder == "/" || folder == "." ||
+		slices.ContainsFunc(sources, func(s string) bool { return path.Dir(s) != folder }) {
 		return strings.Join(sources, ", ")
 	}
 	return folder + "/*"
@@ -75,7 +76,8 @@ func folded(sources []string) string {
 
 func silences(s *account.Silences) string {
 	return fmt.Sprintf("%s without an event of any thread although work was runnable, %s in all, the longest %s, %s of the slow requests' time: the process may have stood still (CPU quota, host)",
-		plural(s.N, "stretch of 20 ms or more", "stretches of 20 ms or more"), finding.Duration(s.NS), finding.Duration(s.Max), finding.Duration(s.SlowNS))
+		plural(s.N, "stretch of 20 ms or more", "stretches of 20 ms or more"),
+		finding.Duration(s.NS), finding.Duration(s.Max), finding.Duration(s.SlowNS))
 }
 
 // gap says what was lost and when.

@@ -117,5 +117,6 @@ func (r *Report) mark(kind, columns int, wide int64, at func(int64) int) markLin
 			b.WriteRune(sparks[min(int(float64(ns)/float64(wide)*float64(len(sparks))), len(sparks)-1)])
 		}
 	}
-	return markLine{name: k.name, line: strings.TrimRight(b.String(), " "), said: fmt.Sprintf("%d x to %s", n, finding.Duration(most))}
+	return markLine{name: k.name, line: strings.TrimRight(b.String(), " "),
+		said: fmt.Sprintf("%d x to %s", n, finding.Duration(most))}
 }

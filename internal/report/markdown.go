@@ -151,7 +151,8 @@ func (m *markdown) verdict(r *Report) {
 			continue
 		}
 		n++
-		m.line("%d. **%s** %s, %s. %s", n, escape(f.Cause), escape(r.amount(f)), f.Confidence, escape(sentence(f.Summary)))
+		m.line("%d. **%s** %s, %s. %s", n, escape(f.Cause), escape(r.amount(f)), f.Confidence,
+			escape(sentence(f.Summary)))
 	}
 	for _, s := range r.without() {
 		m.line("\n%s", escape(s))
@@ -176,7 +177,8 @@ func (m *markdown) requests(r *Report) {
 	m.line("| entry | count | p50 | p99 | max | slow |")
 	m.line("|---|--:|--:|--:|--:|--:|")
 	if len(groups) != 1 {
-		m.line("| all | %s | %s | %s | %s | %d |", count(q.Count), finding.Duration(q.P50), finding.Duration(q.P99), finding.Duration(q.Max), q.Slow)
+		m.line("| all | %s | %s | %s | %s | %d |", count(q.Count), finding.Duration(q.P50),
+			finding.Duration(q.P99), finding.Duration(q.Max), q.Slow)
 	}
 	for i := range groups {
 		if i == maxGroups && len(groups) > maxGroups+1 {
@@ -188,7 +190,8 @@ func (m *markdown) requests(r *Report) {
 		if g.Kind != "" && g.Kind != account.GroupLoop {
 			kind = " " + escape(g.Kind)
 		}
-		m.line("| %s%s | %s | %s | %s | %s | %d |", cell(g.Entry), kind, count(g.Count), finding.Duration(g.P50), finding.Duration(g.P99), finding.Duration(g.Max), g.Slow)
+		m.line("| %s%s | %s | %s | %s | %s | %d |", cell(g.Entry), kind, count(g.Count),
+			finding.Duration(g.P50), finding.Duration(g.P99), finding.Duration(g.Max), g.Slow)
 	}
 	for i := range groups {
 		if g := &groups[i]; g.Doubt != "" && i < maxGroups {
@@ -206,7 +209,8 @@ func (m *markdown) ledger(r *Report) {
 	}
 	t := newTable(&r.Ledger)
 	m.line("\n### Where slow requests spend their time\n")
-	m.line("Per request, in %s: %s slow, %s in the middle of their group.\n", t.scale.name, count(int64(t.slowRequests)), count(int64(t.medianReq)))
+	m.line("Per request, in %s: %s slow, %s in the middle of their group.\n", t.scale.name,
+		count(int64(t.slowRequests)), count(int64(t.medianReq)))
 	m.line("| cause | share | slow | median | largest part of |")
 	m.line("|---|--:|--:|--:|--:|")
 	for i := range t.rows {
@@ -327,7 +331,8 @@ func (m *markdown) pauses(r *Report) {
 // kernel shows the ledgers of CPUs and memory, and the threads.
 func (m *markdown) kernel(r *Report) {
 	if c := r.Ledger.CPUs; c != nil {
-		m.line("\n### CPUs\n\n%s that it may use x %s; %s.\n", plural(int64(c.Allowed), "CPU", "CPUs"), finding.Duration(c.WallNS), escape(c.beside()))
+		m.line("\n### CPUs\n\n%s that it may use x %s; %s.\n",
+			plural(int64(c.Allowed), "CPU", "CPUs"), finding.Duration(c.WallNS), escape(c.beside()))
 		m.line("| account | share | time |\n|---|--:|--:|")
 		ns := make([]int64, len(c.Accounts))
 		for i := range c.Accounts {
@@ -349,10 +354,14 @@ func (m *markdown) kernel(r *Report) {
 		return
 	}
 	m.line("\n### Threads\n\n| on CPU | queued | throttled | blocked | tid | name |\n|--:|--:|--:|--:|--:|---|")
-	m.line("| %s | %s | %s | %s | | all %s |", finding.Duration(k.OnNS), finding.Duration(k.QueuedNS), finding.Duration(k.ThrottledNS), finding.Duration(k.BlockedNS), count(k.ThreadsSeen))
+	m.line("| %s | %s | %s | %s | | all %s |", finding.Duration(k.OnNS),
+		finding.Duration(k.QueuedNS), finding.Duration(k.ThrottledNS),
+		finding.Duration(k.BlockedNS), count(k.ThreadsSeen))
 	for i := range k.Threads {
 		if t := &k.Threads[i]; i < maxThreads {
-			m.line("| %s | %s | %s | %s | %d | %s |", finding.Duration(t.OnNS), finding.Duration(t.QueuedNS), finding.Duration(t.ThrottledNS), finding.Duration(t.BlockedNS), t.TID, cell(t.Comm))
+			m.line("| %s | %s | %s | %s | %d | %s |", finding.Duration(t.OnNS),
+				finding.Duration(t.QueuedNS), finding.Duration(t.ThrottledNS),
+				finding.Duration(t.BlockedNS), t.TID, cell(t.Comm))
 		}
 	}
 	m.line("\n%s", escape(sentence(k.running())))

@@ -59,7 +59,8 @@ func (m *markdown) roots(r *Report) {
 	}
 	for i := range l {
 		s := &l[i]
-		m.line("%d. **%s** %s: %s", s.n, escape(head(s.root.Cause, 60)), escape(string(s.root.Confidence)), escape(r.size(s.root)))
+		m.line("%d. **%s** %s: %s", s.n, escape(head(s.root.Cause, 60)),
+			escape(string(s.root.Confidence)), escape(r.size(s.root)))
 		if i >= briefRoots {
 			continue
 		}

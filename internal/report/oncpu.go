@@ -129,7 +129,8 @@ func (t *workTable) heading() string {
 	var parts []string
 	say := func(what string, o *account.OnCPU) {
 		if o != nil {
-			parts = append(parts, fmt.Sprintf("%s %s by %s", what, finding.Duration(o.NS), plural(o.Samples, "sample", "samples")))
+			parts = append(parts, fmt.Sprintf("%s %s by %s", what, finding.Duration(o.NS),
+				plural(o.Samples, "sample", "samples")))
 		}
 	}
 	say("the process", t.process)
@@ -175,7 +176,8 @@ func (p *page) onCPU(r *Report) {
 	p.heading("ON CPU", t.heading())
 	p.line("  %7s %7s %7s %11s  %s", "slow", "usual", "process", "95 %", "used for (an estimate by samples)")
 	line := func(w *workRow, between string) {
-		p.line("  %7s %7s %7s %11s  %s", t.cell(t.slow, w.slow), t.cell(t.usual, w.usual), t.cell(t.process, w.process), between, shortLabel(w.label, p.columns-39))
+		p.line("  %7s %7s %7s %11s  %s", t.cell(t.slow, w.slow), t.cell(t.usual, w.usual),
+			t.cell(t.process, w.process), between, shortLabel(w.label, p.columns-39))
 	}
 	for i := range t.rows {
 		line(&t.rows[i], t.between(&t.rows[i]))
@@ -217,7 +219,8 @@ func (m *markdown) onCPU(r *Report) {
 	}
 	for i := range rows {
 		w := &rows[i]
-		m.line("| %s | %s | %s | %s | %s |", t.cell(t.slow, w.slow), t.cell(t.usual, w.usual), t.cell(t.process, w.process), t.between(w), cell(w.label))
+		m.line("| %s | %s | %s | %s | %s |", t.cell(t.slow, w.slow), t.cell(t.usual, w.usual),
+			t.cell(t.process, w.process), t.between(w), cell(w.label))
 	}
 	for _, s := range t.remarks() {
 		m.line("\n%s", escape(sentence(s)))
@@ -225,7 +228,8 @@ func (m *markdown) onCPU(r *Report) {
 }
 
 // computing are the kinds of work that nothing but the program's own code asks for.
-var computing = []account.WorkKind{account.WorkOwn, account.WorkLibrary, account.WorkInterprets, account.WorkMemmove, account.WorkMap, account.WorkInterface}
+var computing = []account.WorkKind{account.WorkOwn, account.WorkLibrary, account.WorkInterprets,
+	account.WorkMemmove, account.WorkMap, account.WorkInterface}
 
 // onCPU is what divides the time on CPU of slow requests, or of the process where none was seen: of
 // how much time in all, whose that is, and which part of what is divided is the program's own.
@@ -262,7 +266,8 @@ func allocates(o *account.OnCPU, whole int64, whose string, part float64) string
 	if from.Func != "" {
 		s += ": mostly asked for in " + from.Func
 	}
-	return s + fmt.Sprintf(" (%s). Memory that is kept and used again costs none of it.", plural(o.Samples, "sample", "samples"))
+	return s + fmt.Sprintf(" (%s). Memory that is kept and used again costs none of it.",
+		plural(o.Samples, "sample", "samples"))
 }
 
 // computes says in a sentence that what takes the time is the program's own computing, where it
@@ -283,7 +288,8 @@ func (r *Report) computes() string {
 	var by []string
 	for i := range o.Works {
 		w := &o.Works[i]
-		if !slices.Contains(computing, w.Kind) || w.Name == account.OtherWorks || len(by) >= mostOwnSaid || part*share(w.NS, whole) < leastTold {
+		if !slices.Contains(computing, w.Kind) || w.Name == account.OtherWorks ||
+			len(by) >= mostOwnSaid || part*share(w.NS, whole) < leastTold {
 			continue
 		}
 		by = append(by, fmt.Sprintf("%s %s", cmp.Or(w.Name, string(w.Kind)), percent(part*share(w.NS, whole))))

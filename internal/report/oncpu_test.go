@@ -10,9 +10,12 @@ import (
 
 // Own computing is no stall, unless a finding says that others wait for it.
 func TestComputingThatStalls(t *testing.T) {
-	works := &account.OnCPU{Samples: 500, NS: 90 * ms, Works: []account.Work{{Kind: account.WorkOwn, Name: "keys", NS: 85 * ms, Samples: 470}, {Kind: account.WorkFault, NS: 5 * ms, Samples: 30}}}
+	works := &account.OnCPU{Samples: 500, NS: 90 * ms,
+		Works: []account.Work{{Kind: account.WorkOwn, Name: "keys", NS: 85 * ms, Samples: 470},
+			{Kind: account.WorkFault, NS: 5 * ms, Samples: 30}}}
 	column := Column{Requests: 10, WallNS: 100 * ms, OnCPU: works}
-	column.Accounts = []Account{{Account: account.Account{Class: account.ClassOwn, Leaf: account.LeafOnCPU, NS: 90 * ms}}}
+	column.Accounts = []Account{{Account: account.Account{Class: account.ClassOwn,
+		Leaf: account.LeafOnCPU, NS: 90 * ms}}}
 	for _, c := range []struct {
 		name  string
 		claim int64
@@ -25,13 +28,15 @@ func TestComputingThatStalls(t *testing.T) {
 		{"of usual requests", 89 * ms, finding.Usual, false},
 	} {
 		r := &Report{Ledger: Ledger{Slow: column}}
-		r.Findings = []finding.Finding{{Cause: "x", Scope: c.scope, Claims: []finding.Claim{{Leaf: string(account.LeafOnCPU), NS: c.claim}}}}
+		r.Findings = []finding.Finding{{Cause: "x", Scope: c.scope,
+			Claims: []finding.Claim{{Leaf: string(account.LeafOnCPU), NS: c.claim}}}}
 		if got := r.computes(); got == "" || strings.Contains(got, "no stall") == c.stall {
 			t.Errorf("%s: %q", c.name, got)
 		}
 	}
 	r := &Report{Ledger: Ledger{Slow: column}}
-	r.Findings = []finding.Finding{{Cause: "x", Scope: finding.Slow, Claims: []finding.Claim{{Leaf: string(account.LeafBehindTurn), NS: 5 * ms}}}}
+	r.Findings = []finding.Finding{{Cause: "x", Scope: finding.Slow,
+		Claims: []finding.Claim{{Leaf: string(account.LeafBehindTurn), NS: 5 * ms}}}}
 	if got := r.computes(); got == "" || strings.Contains(got, "no stall") {
 		t.Errorf("others lie in their sockets meanwhile: %q", got)
 	}
@@ -47,11 +52,13 @@ func TestAllocates(t *testing.T) {
 		{10, []string{""}},
 	} {
 		on := &account.OnCPU{NS: 100, Samples: 50, Works: []account.Work{
-			{Kind: account.WorkAlloc, Name: account.AllocClears, Samples: 35, NS: c.clearing, Sites: []account.Site{{Func: "main.sheet", NS: c.clearing, N: 35}}},
+			{Kind: account.WorkAlloc, Name: account.AllocClears, Samples: 35, NS: c.clearing,
+				Sites: []account.Site{{Func: "main.sheet", NS: c.clearing, N: 35}}},
 			{Kind: account.WorkAlloc, Samples: 3, NS: 5},
 		}}
 		column := Column{Requests: 1, WallNS: 100, OnCPU: on}
-		column.Accounts = []Account{{Account: account.Account{Class: account.ClassOwn, Leaf: account.LeafOnCPU, NS: 100}}}
+		column.Accounts = []Account{{Account: account.Account{Class: account.ClassOwn,
+			Leaf: account.LeafOnCPU, NS: 100}}}
 		r := &Report{Ledger: Ledger{Slow: column}}
 		got := r.computes()
 		for _, w := range c.want {

@@ -74,7 +74,8 @@ func (p *page) locks(r *Report) {
 		p.line("  %9s %9s %9s %6s  %s", "slow", "waited", "waits", "queue", "taken at; who had it meanwhile")
 		for i := range rows {
 			l := &rows[i]
-			p.par(fmt.Sprintf("  %9s %9s %9s %6d  ", finding.Duration(l.SlowNS), finding.Duration(l.WaitNS), count(l.Waits), l.MaxQueue),
+			p.par(fmt.Sprintf("  %9s %9s %9s %6d  ", finding.Duration(l.SlowNS),
+				finding.Duration(l.WaitNS), count(l.Waits), l.MaxQueue),
 				strings.Join(l.Sites, ", ")+had(l.Holders))
 		}
 	}
@@ -92,7 +93,8 @@ func (p *page) locks(r *Report) {
 		if name == "" {
 			name = fmt.Sprintf("at 0x%x", f.Address)
 		}
-		p.par(fmt.Sprintf("  %9s %9s %6d  %-12s ", finding.Duration(f.WaitNS), count(f.Waits), f.MaxQueue, middle(string(f.Kind), 12)), name+had(f.Holders))
+		p.par(fmt.Sprintf("  %9s %9s %6d  %-12s ", finding.Duration(f.WaitNS), count(f.Waits),
+			f.MaxQueue, middle(string(f.Kind), 12)), name+had(f.Holders))
 	}
 }
 

@@ -65,6 +65,7 @@ func addsUp(t *testing.T, name string, r *Report) {
 		median += w.medianDigits
 	}
 	if share != 1000 || slow != tab.slowTotal || median != tab.medianTotal {
-		t.Errorf("%s: printed shares add up to %d of 1000, slow %d of %d, median %d of %d", name, share, slow, tab.slowTotal, median, tab.medianTotal)
+		t.Errorf("%s: printed shares add up to %d of 1000, slow %d of %d, median %d of %d", name,
+			share, slow, tab.slowTotal, median, tab.medianTotal)
 	}
 }

@@ -70,5 +70,6 @@ func (r *Report) notLookedInto() string {
 	each := func(ns int64) string {
 		return finding.Duration(ns/int64(c.Requests)) + " (" + percent(share(ns, c.WallNS)) + ")"
 	}
-	return "on CPU " + each(n.RunningNS) + " and syscall " + each(n.SyscallNS) + " a request: only kernel evidence shows whether threads really ran and what syscalls waited for."
+	return "on CPU " + each(n.RunningNS) + " and syscall " + each(n.SyscallNS) +
+		" a request: only kernel evidence shows whether threads really ran and what syscalls waited for."
 }

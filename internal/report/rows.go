@@ -64,7 +64,8 @@ func keyOf(a *Account) rowKey {
 
 // behindOthers reports whether a is time in which a neighbour had the CPU.
 func (a *Account) behindOthers() bool {
-	return a.Leaf == account.LeafNoCPU && a.Detail != "" && a.Detail != account.OwnThreads && a.Detail != account.WakeUpLatency && a.Detail != account.Recorder
+	return a.Leaf == account.LeafNoCPU && a.Detail != "" && a.Detail != account.OwnThreads &&
+		a.Detail != account.WakeUpLatency && a.Detail != account.Recorder
 }
 
 // neighbours adds up accounts that differ only in the neighbour which had the CPU. as is ordered by
@@ -118,8 +119,9 @@ type layout struct {
 func newTable(l *Ledger) *table {
 	t := &layout{
 		table: table{slowRequests: l.Slow.Requests, medianReq: l.Median.Requests},
-		slow:  &l.Slow, median: &l.Median, rowOf: map[rowKey]int{}, slowFold: map[rowKey]int64{}, usualFold: map[rowKey]int64{},
-		other: row{other: true}, unexplained: row{unexplained: true},
+		slow:  &l.Slow, median: &l.Median, rowOf: map[rowKey]int{}, slowFold: map[rowKey]int64{},
+		usualFold: map[rowKey]int64{},
+		other:     row{other: true}, unexplained: row{unexplained: true},
 	}
 	t.fold(t.ownRows())
 	t.addUsual()
@@ -254,14 +256,16 @@ func perRequest(c *Column) int64 {
 // within says how much of the row passed in pauses of the runtime, which are a path and no cause,
 // and how much for other requests.
 func (w *row) within() string {
-	if w.account == nil || w.other || w.unexplained || w.account.Leaf.Stopped() || w.account.Leaf == account.LeafSTWQueue {
+	if w.account == nil || w.other || w.unexplained || w.account.Leaf.Stopped() ||
+		w.account.Leaf == account.LeafSTWQueue {
 		return ""
 	}
 	var parts []string
 	for _, p := range []struct {
 		ns    int64
 		words string
-	}{{w.stw, " while the world was stopped"}, {w.fence, " in a ragged barrier"}, {w.turn, " for others, whose turn came before"}} {
+	}{{w.stw, " while the world was stopped"}, {w.fence, " in a ragged barrier"},
+		{w.turn, " for others, whose turn came before"}} {
 		if p.ns*100 >= w.ns && p.ns > 0 {
 			parts = append(parts, share2(p.ns, w.ns)+p.words)
 		}
@@ -329,14 +333,16 @@ func (w *row) label(name func(string) string) string {
 	case w.other:
 		return "other (" + plural(int64(w.folded), "account", "accounts") + " below 1 %)"
 	case w.folded > 1:
-		return account.Words(account.Named{Class: w.account.Class, Leaf: w.account.Leaf}, name) + " (" + plural(int64(w.folded), "account", "accounts") + ")"
+		return account.Words(account.Named{Class: w.account.Class, Leaf: w.account.Leaf}, name) +
+			" (" + plural(int64(w.folded), "account", "accounts") + ")"
 	}
 	return describe(w.account, name)
 }
 
 // describe names an account as its row and all evidence do.
 func describe(a *Account, name func(string) string) string {
-	return account.Words(account.Named{Class: a.Class, Leaf: a.Leaf, Actor: a.Actor, Site: a.Site, Detail: a.Detail, Holder: a.Holder}, name)
+	return account.Words(account.Named{Class: a.Class, Leaf: a.Leaf, Actor: a.Actor, Site: a.Site,
+		Detail: a.Detail, Holder: a.Holder}, name)
 }
 
 // fitted describes in at most max columns: it drops import paths first, then the middles of names.

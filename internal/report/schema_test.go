@@ -46,13 +46,17 @@ func attachedSample() *Attached {
 	return &Attached{
 		State: AttachedIll,
 		Parts: []AttachedPart{
-			{Where: at, Kind: "cpu.stat", State: AttachedIll, Group: 1, Above: "before:", Command: "cat cpu.stat", Host: "a", Path: "/x/cpu.stat", PID: 7,
-				Title: "cpu.stat", Figures: []string{"38 % of the periods"}, Means: "it is stopped", Not: "who pays", Flaws: []string{"line 8: cut"},
+			{Where: at, Kind: "cpu.stat", State: AttachedIll, Group: 1, Above: "before:",
+				Command: "cat cpu.stat", Host: "a", Path: "/x/cpu.stat", PID: 7,
+				Title: "cpu.stat", Figures: []string{"38 % of the periods"}, Means: "it is stopped",
+				Not: "who pays", Flaws: []string{"line 8: cut"},
 				SinceBoot: true, Glance: true, Facts: []Fact{{Name: "/x:y", Value: 1.5, Of: "z"}}},
-			{Where: at, Kind: "lscpu", State: AttachedContext, Group: 1, Title: "lscpu", Figures: []string{}, Flaws: []string{}, Facts: []Fact{}},
+			{Where: at, Kind: "lscpu", State: AttachedContext, Group: 1, Title: "lscpu",
+				Figures: []string{}, Flaws: []string{}, Facts: []Fact{}},
 		},
 		Causes: []AttachedCause{
-			{Cause: "cpu-throttled", Grade: GradeFound, Confidence: "possible", Share: 0.4, Title: "t", Proof: []string{"p"}, Remedy: "r", From: []Where{at, at}},
+			{Cause: "cpu-throttled", Grade: GradeFound, Confidence: "possible", Share: 0.4,
+				Title: "t", Proof: []string{"p"}, Remedy: "r", From: []Where{at, at}},
 			{Grade: GradeOutside, Title: "in the database", Proof: []string{}, From: []Where{at}},
 		},
 		Unknown: []AttachedUnknown{{Where: at, Guess: "vmstat N"}, {Where: at, Words: true, Is: "words"}},
@@ -69,7 +73,8 @@ func TestAttachedWords(t *testing.T) {
 		t.Errorf("no places of a cause:\n%s", text)
 	}
 	a.State, a.Parts, a.Causes, a.Unknown, a.Next = AttachedUnsure, a.Parts[1:], []AttachedCause{}, a.Unknown[1:], nil
-	if text := string(render(t, r, "text")); !strings.Contains(text, "NOTHING IN IT SAYS WHETHER ANYTHING IS SLOW") || strings.Contains(text, "HEALTHY") {
+	if text := string(render(t, r, "text")); !strings.Contains(text,
+		"NOTHING IN IT SAYS WHETHER ANYTHING IS SLOW") || strings.Contains(text, "HEALTHY") {
 		t.Errorf("context alone:\n%s", text)
 	}
 }

@@ -41,7 +41,8 @@ func (p *page) bars(r *Report, d detail) {
 
 // brief says what the bars are of.
 func (t *table) brief() string {
-	s := fmt.Sprintf("%s a request: %s slow, %s each", t.scale.name, count(int64(t.slowRequests)), t.scale.print(t.slowTotal))
+	s := fmt.Sprintf("%s a request: %s slow, %s each", t.scale.name, count(int64(t.slowRequests)),
+		t.scale.print(t.slowTotal))
 	if t.medianReq > 0 {
 		s += fmt.Sprintf("; beside %s usual, %s", count(int64(t.medianReq)), t.scale.print(t.medianTotal))
 	}
@@ -134,7 +135,8 @@ func (p *page) processBars(r *Report, d detail) {
 	switch c, o := r.Ledger.CPUs, &r.Ledger.Capacity; {
 	case c != nil:
 		title, rows, whole = "CPUS", c.Accounts, c.TotalNS
-		rest = fmt.Sprintf("%s that it may use x %s; %s", plural(int64(c.Allowed), "CPU", "CPUs"), finding.Duration(c.WallNS), c.beside())
+		rest = fmt.Sprintf("%s that it may use x %s; %s", plural(int64(c.Allowed), "CPU", "CPUs"),
+			finding.Duration(c.WallNS), c.beside())
 	case o.TotalNS > 0:
 		title, rows, whole = "CAPACITY", o.Accounts, o.TotalNS
 		rest = fmt.Sprintf("%s x %s", plural(int64(o.Procs), "P", "Ps"), finding.Duration(o.WallNS))
@@ -146,7 +148,8 @@ func (p *page) processBars(r *Report, d detail) {
 	const name = 32
 	for i := range rows {
 		if a := &rows[i]; a.NS > 0 {
-			p.line("  %-*s %8s %9s %s", name, a.Cause, percent(a.Share), finding.Duration(a.NS), p.paint(red, strings.TrimRight(filled(a.NS, whole, p.columns-name-25), " ")))
+			p.line("  %-*s %8s %9s %s", name, a.Cause, percent(a.Share), finding.Duration(a.NS),
+				p.paint(red, strings.TrimRight(filled(a.NS, whole, p.columns-name-25), " ")))
 		}
 	}
 	t := r.works()

@@ -16,21 +16,28 @@ func crowded() Source {
 	long := strings.Repeat("words that say much ", 30)
 	s.Found.Findings = nil
 	for i, cause := range []string{"direct-reclaim", "page-fault", "frequent-gc", "lock-contention", "disk-wait"} {
-		root := finding.Finding{Cause: cause, Scope: finding.Slow, Title: "Threads do " + long, Confidence: finding.Supported, Share: 0.2 + 0.01*float64(i), BeyondUsual: 0.2 - 0.01*float64(i),
-			Explains: finding.Explains{NS: 100 * ms}, Summary: long, Verify: "whystall diagnose --pid PID --for 20s # " + long}
+		root := finding.Finding{Cause: cause, Scope: finding.Slow, Title: "Threads do " + long,
+			Confidence: finding.Supported, Share: 0.2 + 0.01*float64(i), BeyondUsual: 0.2 - 0.01*float64(i),
+			Explains: finding.Explains{NS: 100 * ms}, Summary: long,
+			Verify: "whystall diagnose --pid PID --for 20s # " + long}
 		for range 6 {
 			root.Evidence = append(root.Evidence, finding.Evidence{Text: long, Source: "kernel records"})
 			root.Remedy = append(root.Remedy, long)
 		}
-		s.Found.Findings = append(s.Found.Findings, root, finding.Finding{Cause: "stw-pause", BecauseOf: cause, Scope: finding.Slow, Share: 0.5, Explains: finding.Explains{NS: ms}})
+		s.Found.Findings = append(s.Found.Findings, root,
+			finding.Finding{Cause: "stw-pause", BecauseOf: cause, Scope: finding.Slow, Share: 0.5,
+				Explains: finding.Explains{NS: ms}})
 	}
 	l := *s.Ledger
 	for i := range 2000 {
-		l.Series.Dots = append(l.Series.Dots, account.Dot{Begin: l.Begin + int64(i)*(l.End-l.Begin)/2000, NS: int64(i%100) * ms})
+		l.Series.Dots = append(l.Series.Dots,
+			account.Dot{Begin: l.Begin + int64(i)*(l.End-l.Begin)/2000, NS: int64(i%100) * ms})
 	}
 	l.Series.Bands = []account.Band{
-		{Kind: account.BandThrottled, Begin: l.Begin + ms, End: l.Begin + 900*ms}, {Kind: account.BandSTW, Begin: l.Begin, End: l.Begin + 5*ms},
-		{Kind: account.BandMark, Begin: l.Begin, End: l.Begin + 1}, {Kind: account.BandReclaim, Begin: l.End - 9*ms, End: l.End + 5*ms},
+		{Kind: account.BandThrottled, Begin: l.Begin + ms, End: l.Begin + 900*ms},
+		{Kind: account.BandSTW, Begin: l.Begin, End: l.Begin + 5*ms},
+		{Kind: account.BandMark, Begin: l.Begin, End: l.Begin + 1},
+		{Kind: account.BandReclaim, Begin: l.End - 9*ms, End: l.End + 5*ms},
 	}
 	s.Ledger = &l
 	s.Target.Ended = long
@@ -44,7 +51,8 @@ func TestScreenFits(t *testing.T) {
 	for name, s := range all {
 		for _, columns := range []int{0, 40, 72, 80, 100, 120, 300} {
 			var b strings.Builder
-			if err := New(s).Print(&b, "text", TextOptions{Columns: columns, Colour: columns == 120, More: "whystall explain x.case -v"}); err != nil {
+			if err := New(s).Print(&b, "text", TextOptions{Columns: columns, Colour: columns == 120,
+				More: "whystall explain x.case -v"}); err != nil {
 				t.Fatal(err)
 			}
 			if n := strings.Count(b.String(), "\n"); n > mostLines {
@@ -87,7 +95,8 @@ func TestMarks(t *testing.T) {
 	if err := New(s).Print(&b, "text", TextOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"throttled  ████\n", " STW  ▪\n", " GC  ▁\n", "reclaim  ", "throttled 1 x to 899 ms"} {
+	for _, want := range []string{"throttled  ████\n", " STW  ▪\n", " GC  ▁\n", "reclaim  ",
+		"throttled 1 x to 899 ms"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}
@@ -113,7 +122,8 @@ func TestShows(t *testing.T) {
 func TestOnly(t *testing.T) {
 	for _, name := range Parts() {
 		var b strings.Builder
-		if err := New(throttled()).Print(&b, "text", TextOptions{Only: name}); err != nil || strings.Count(b.String(), "\n") < 3 {
+		if err := New(throttled()).Print(&b, "text", TextOptions{Only: name}); err != nil ||
+			strings.Count(b.String(), "\n") < 3 {
 			t.Errorf("%s: %v\n%s", name, err, b.String())
 		}
 	}

@@ -46,7 +46,8 @@ func (r *Report) looked() (out [][2]string) {
 					s += fmt.Sprintf(" (%s not counted: their times are not those of the events)", count(a.Dropped))
 				}
 				if a.MinNS > 0 {
-					s += fmt.Sprintf(", the first comes at least %s after its thread's switch-in", finding.Duration(a.MinNS))
+					s += fmt.Sprintf(", the first comes at least %s after its thread's switch-in",
+						finding.Duration(a.MinNS))
 				}
 			} else {
 				s += "no transition could be compared"
@@ -77,7 +78,8 @@ func (r *Report) unseen() (out []string) {
 			}
 			out = append(out, "the runtime ("+t.Why+"): "+cost)
 		case isKernelTier(t.Name) && r.Kernel == nil:
-			out = append(out, "the kernel ("+t.Name+": "+t.Why+"): it is not known whether running threads were on a CPU, so nothing is proven")
+			out = append(out, "the kernel ("+t.Name+": "+t.Why+
+				"): it is not known whether running threads were on a CPU, so nothing is proven")
 		case !isRuntimeTier(t.Name):
 			out = append(out, t.Name+" ("+t.Why+")")
 		}
@@ -97,7 +99,8 @@ func (r *Report) unseen() (out []string) {
 	}
 	out = append(out, k.Missing...)
 	if k.Lost > 0 {
-		out = append(out, plural(k.Lost, "lost kernel record", "lost kernel records")+": what they leave open is unexplained")
+		out = append(out, plural(k.Lost, "lost kernel record", "lost kernel records")+
+			": what they leave open is unexplained")
 	}
 	if whole := k.OnNS + k.QueuedNS + k.ThrottledNS + k.BlockedNS + k.UnknownNS; k.UnknownNS*1000 > whole {
 		out = append(out, fmt.Sprintf("%s of its threads' time, for which records are missing: unexplained", finding.Duration(k.UnknownNS)))

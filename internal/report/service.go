@@ -31,10 +31,13 @@ func (c costCell) String() string {
 
 // stageWords names the stages in a table, measureWords the measures.
 var (
-	stageWords   = map[evidence.StageName]string{evidence.StageCounters: "counters alone", evidence.StageKernel: "+ kernel", evidence.StageAll: "+ trace"}
-	withWords    = map[evidence.StageName]string{evidence.StageKernel: "with the kernel's records", evidence.StageAll: "with all parts"}
+	stageWords = map[evidence.StageName]string{evidence.StageCounters: "counters alone",
+		evidence.StageKernel: "+ kernel", evidence.StageAll: "+ trace"}
+	withWords = map[evidence.StageName]string{evidence.StageKernel: "with the kernel's records",
+		evidence.StageAll: "with all parts"}
 	measureWords = map[toll.Measure]string{
-		toll.CPU: "CPU time", toll.Queued: "waiting for a CPU", toll.Held: "on CPU or waiting", toll.Switches: "context switches", toll.Throttled: "throttled",
+		toll.CPU: "CPU time", toll.Queued: "waiting for a CPU", toll.Held: "on CPU or waiting",
+		toll.Switches: "context switches", toll.Throttled: "throttled",
 	}
 )
 
@@ -105,7 +108,8 @@ func (r *Report) serviceTable() []costRow {
 	}
 	head, lasted, work := costRow{}, costRow{Name: "lasted"}, costRow{Name: "work a second"}
 	if b.Unit != toll.UnitNone {
-		head.Name = map[toll.Unit]string{toll.UnitRead: "for each KB read", toll.UnitNet: "for each KB received"}[b.Unit]
+		head.Name = map[toll.Unit]string{toll.UnitRead: "for each KB read",
+			toll.UnitNet: "for each KB received"}[b.Unit]
 	}
 	for _, s := range b.Stages {
 		head.Cells = append(head.Cells, costCell{Value: stageWords[s.Name]})
@@ -181,7 +185,8 @@ func easingWords(e evidence.Easing) string {
 	case evidence.WhyCPU:
 		return "it used " + measured + " more CPU time for the same work (limit " + limit + ")"
 	case evidence.WhyHeld:
-		return "its threads were on a CPU or waited for one for " + measured + " longer for the same work (limit " + limit + ")"
+		return "its threads were on a CPU or waited for one for " + measured +
+			" longer for the same work (limit " + limit + ")"
 	case evidence.WhyThrottled:
 		return "it was throttled for " + measured + " more of the time (limit " + limit + ")"
 	case evidence.WhyBusy:

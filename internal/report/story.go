@@ -195,7 +195,8 @@ func (r *Report) blame(f *finding.Finding) string {
 	case f.Scope == finding.Usual:
 		return fmt.Sprintf("Every request pays: %s; it takes %s (%s, %s).", why, amount, percent(f.Share), f.Confidence)
 	case f.Scope == finding.Slow && f.Explains.NS > 0:
-		return fmt.Sprintf("Slow requests are slow %s %s; it takes %s (%s, %s).", because, why, amount, percent(f.Share), f.Confidence)
+		return fmt.Sprintf("Slow requests are slow %s %s; it takes %s (%s, %s).", because, why,
+			amount, percent(f.Share), f.Confidence)
 	}
 	return fmt.Sprintf("The process as a whole: %s; it takes %s (%s).", why, r.size(f), f.Confidence)
 }

@@ -181,12 +181,15 @@ func (p *page) verdict(r *Report) {
 	for i := range r.Findings {
 		f := &r.Findings[i]
 		if f.BecauseOf != "" {
-			p.par("    seen as ", fmt.Sprintf("%s, which %s, %s", middle(Printable(f.Cause), 22), r.amount(f), f.Confidence))
+			p.par("    seen as ", fmt.Sprintf("%s, which %s, %s", middle(Printable(f.Cause), 22),
+				r.amount(f), f.Confidence))
 			continue
 		}
 		n++
 		cause := middle(Printable(f.Cause), 26)
-		p.painted(fmt.Sprintf("%2d. %s ", n, cause), fmt.Sprintf("%2d. %s ", n, p.paint(bold, cause)), "", 6, fmt.Sprintf("%s, %s", r.amount(f), f.Confidence), shortenWords)
+		p.painted(fmt.Sprintf("%2d. %s ", n, cause),
+			fmt.Sprintf("%2d. %s ", n, p.paint(bold, cause)), "", 6,
+			fmt.Sprintf("%s, %s", r.amount(f), f.Confidence), shortenWords)
 		p.par("    ", sentence(f.Summary))
 	}
 	for _, s := range r.without() {
@@ -205,7 +208,8 @@ func (p *page) requests(r *Report) {
 	p.line("  %9s %9s %9s %9s %6s  %s", "count", "p50", "p99", "max", "slow", "entry")
 	groups := q.counted()
 	if len(groups) != 1 {
-		p.line("  %9s %9s %9s %9s %6d  %s", count(q.Count), finding.Duration(q.P50), finding.Duration(q.P99), finding.Duration(q.Max), q.Slow, "all")
+		p.line("  %9s %9s %9s %9s %6d  %s", count(q.Count), finding.Duration(q.P50),
+			finding.Duration(q.P99), finding.Duration(q.Max), q.Slow, "all")
 	}
 	for i := range groups {
 		if i == maxGroups && len(groups) > maxGroups+1 {
@@ -223,7 +227,8 @@ func (p *page) requests(r *Report) {
 			}
 			return name(g.Entry) + " (" + name(g.Kind) + ")"
 		})
-		p.line("  %9s %9s %9s %9s %6d  %s", count(g.Count), finding.Duration(g.P50), finding.Duration(g.P99), finding.Duration(g.Max), g.Slow, text)
+		p.line("  %9s %9s %9s %9s %6d  %s", count(g.Count), finding.Duration(g.P50),
+			finding.Duration(g.P99), finding.Duration(g.Max), g.Slow, text)
 	}
 	for i := range groups {
 		if g := &groups[i]; g.Doubt != "" && i < maxGroups {
@@ -271,7 +276,8 @@ func (p *page) ledger(r *Report) {
 	}
 	median, of := "-", ""
 	if t.medianReq > 0 {
-		median, of = t.scale.print(t.medianTotal), fmt.Sprintf("; median: %s in the middle of their group", count(int64(t.medianReq)))
+		median, of = t.scale.print(t.medianTotal),
+			fmt.Sprintf("; median: %s in the middle of their group", count(int64(t.medianReq)))
 	}
 	p.line(format, "100.0 %", t.scale.print(t.slowTotal), median, "", "")
 	p.note("slow: ", fmt.Sprintf("%s%s; largest: in how many slow requests this is the biggest part.", plural(int64(t.slowRequests), "request", "requests"), of))

@@ -40,7 +40,8 @@ func (p *page) capacity(r *Report) {
 		}
 	}
 	p.par("  ", strings.Join(parts, ", "))
-	p.note("", fmt.Sprintf("runnable goroutines waiting for a P: %.1f on average, %d at most", c.RunnableAvg, c.RunnableMax))
+	p.note("", fmt.Sprintf("runnable goroutines waiting for a P: %.1f on average, %d at most",
+		c.RunnableAvg, c.RunnableMax))
 }
 
 func (p *page) cpus(r *Report) {
@@ -48,7 +49,8 @@ func (p *page) cpus(r *Report) {
 	if c == nil {
 		return
 	}
-	p.heading("CPUS", fmt.Sprintf("%s that it may use x %s", plural(int64(c.Allowed), "CPU", "CPUs"), finding.Duration(c.WallNS)))
+	p.heading("CPUS", fmt.Sprintf("%s that it may use x %s",
+		plural(int64(c.Allowed), "CPU", "CPUs"), finding.Duration(c.WallNS)))
 	ns := make([]int64, len(c.Accounts))
 	for i := range c.Accounts {
 		ns[i] = c.Accounts[i].NS
@@ -59,7 +61,8 @@ func (p *page) cpus(r *Report) {
 	}
 	for i, n := range apportion(ns, 1000) {
 		if ns[i] > 0 || i < 3 {
-			p.line("  %7s  %s  %9s  %s", tenths(n)+" %", p.bar(ns[i], c.TotalNS), finding.Duration(ns[i]), c.Accounts[i].Cause)
+			p.line("  %7s  %s  %9s  %s", tenths(n)+" %", p.bar(ns[i], c.TotalNS),
+				finding.Duration(ns[i]), c.Accounts[i].Cause)
 		}
 	}
 	if s := c.beside(); s != "" {
@@ -91,14 +94,17 @@ func (p *page) threads(r *Report) {
 	}
 	p.heading("THREADS", plural(k.ThreadsSeen, "thread", "threads")+" seen")
 	p.line("  %9s %9s %9s %9s  %7s  %s", "on CPU", "queued", "throttled", "blocked", "tid", "name")
-	p.line("  %9s %9s %9s %9s  %7s  %s", finding.Duration(k.OnNS), finding.Duration(k.QueuedNS), finding.Duration(k.ThrottledNS), finding.Duration(k.BlockedNS), "", "all")
+	p.line("  %9s %9s %9s %9s  %7s  %s", finding.Duration(k.OnNS), finding.Duration(k.QueuedNS),
+		finding.Duration(k.ThrottledNS), finding.Duration(k.BlockedNS), "", "all")
 	for i := range k.Threads {
 		t := &k.Threads[i]
 		if i == maxThreads && len(k.Threads) > maxThreads+1 {
 			p.line("  %41s  %d more (--format json)", "", k.ThreadsSeen-int64(i))
 			break
 		}
-		p.line("  %9s %9s %9s %9s  %7d  %s", finding.Duration(t.OnNS), finding.Duration(t.QueuedNS), finding.Duration(t.ThrottledNS), finding.Duration(t.BlockedNS), t.TID, middle(Printable(t.Comm), p.columns-52))
+		p.line("  %9s %9s %9s %9s  %7d  %s", finding.Duration(t.OnNS), finding.Duration(t.QueuedNS),
+			finding.Duration(t.ThrottledNS), finding.Duration(t.BlockedNS), t.TID,
+			middle(Printable(t.Comm), p.columns-52))
 	}
 	p.note("", k.running())
 	if s := k.who(); s != "" {

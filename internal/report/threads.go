@@ -106,16 +106,19 @@ func (k *Kernel) rest() string {
 	if c := &k.Churn; c.Created > 0 {
 		s := plural(c.Created, "thread", "threads") + " started"
 		if c.FirstMax > 0 {
-			s += fmt.Sprintf(" (first run after %s at p50, after %s at most)", finding.Duration(c.FirstP50), finding.Duration(c.FirstMax))
+			s += fmt.Sprintf(" (first run after %s at p50, after %s at most)",
+				finding.Duration(c.FirstP50), finding.Duration(c.FirstMax))
 		}
 		parts = append(parts, s+fmt.Sprintf(", %s ended", count(c.Exited)))
 	}
 	for _, l := range []struct {
 		what string
 		l    *account.LateSum
-	}{{"from data at a socket until its goroutine was runnable", &k.SocketsLate}, {"from a timer's due time until its goroutine was runnable", &k.TimersLate}} {
+	}{{"from data at a socket until its goroutine was runnable", &k.SocketsLate},
+		{"from a timer's due time until its goroutine was runnable", &k.TimersLate}} {
 		if l.l.N > 0 {
-			parts = append(parts, fmt.Sprintf("%s: p50 %s, p99 %s, max %s", l.what, finding.Duration(l.l.P50), finding.Duration(l.l.P99), finding.Duration(l.l.Max)))
+			parts = append(parts, fmt.Sprintf("%s: p50 %s, p99 %s, max %s", l.what,
+				finding.Duration(l.l.P50), finding.Duration(l.l.P99), finding.Duration(l.l.Max)))
 		}
 	}
 	return strings.Join(parts, "; ")

@@ -89,7 +89,8 @@ func (r *Report) halted() (title, rest string) {
 	if all > 0 {
 		title = "STOPPED for " + finding.Duration(min(h.NS, all)) + " of " + finding.Duration(all)
 	}
-	return title, "The whole process was stopped by " + Printable(h.By) + ". None of its threads could run meanwhile, and whoever waited for the process waited for that."
+	return title, "The whole process was stopped by " + Printable(h.By) +
+		". None of its threads could run meanwhile, and whoever waited for the process waited for that."
 }
 
 const noRequest = "NO REQUEST WAS SEEN"
@@ -107,7 +108,8 @@ func (r *Report) unrequested() string {
 	}
 	why = sentence(why)
 	if e := r.untraced(); e != nil {
-		why = "The trace was left out to spare the service, as " + easingWords(*e) + ". To see requests, record while it is less busy."
+		why = "The trace was left out to spare the service, as " + easingWords(*e) +
+			". To see requests, record while it is less busy."
 	} else if r.Kernel != nil && r.Kernel.ran() != "" {
 		why += " To see them takes net/http/pprof in the service (--pprof URL)."
 	}
@@ -148,10 +150,13 @@ func (r *Report) nothing() (title, rest string) {
 		case r.Requests.NoRequestsCause != "":
 			why = r.Requests.NoRequestsCause
 		case r.Requests.Count > 0 && r.Requests.Slow == 0:
-			why = "no request was slow (" + r.Requests.SlowSelect + "), the longest took " + finding.Duration(r.Requests.Max) + ", so there is nothing to explain"
+			why = "no request was slow (" + r.Requests.SlowSelect + "), the longest took " +
+				finding.Duration(r.Requests.Max) + ", so there is nothing to explain"
 		}
 		if d, all := r.damaged(), r.Recording.EndNS-r.Recording.BeginNS; 2*d >= all && d > 0 {
-			why = strings.TrimSpace(sentence(why) + " " + finding.Duration(min(d, all)) + " of the trace's " + finding.Duration(all) + " are damaged or cut off: names, stacks and states are missing there.")
+			why = strings.TrimSpace(sentence(why) + " " + finding.Duration(min(d, all)) +
+				" of the trace's " + finding.Duration(all) +
+				" are damaged or cut off: names, stacks and states are missing there.")
 		}
 		return "COULD NOT LOOK", strings.TrimSpace(sentence(why) + " What is missing is listed below.")
 	}
@@ -232,7 +237,8 @@ func (r *Report) closest() string {
 	if nearest == nil {
 		return ""
 	}
-	return fmt.Sprintf("Of what was ruled out %s comes nearest: %s", Printable(nearest.Cause), sentence(Printable(nearest.Why)))
+	return fmt.Sprintf("Of what was ruled out %s comes nearest: %s", Printable(nearest.Cause),
+		sentence(Printable(nearest.Why)))
 }
 
 // unseenRequests says what there is instead of requests for a Go program without a trace: how busy
@@ -247,7 +253,8 @@ func (r *Report) unseenRequests() string {
 	}
 	s := "Its threads ran "
 	if c := r.Ledger.CPUs; c != nil && len(c.Accounts) > 0 && c.TotalNS > 0 {
-		s = fmt.Sprintf("It used %s of the %s that it may use: ", percent(share(c.Accounts[0].NS, c.TotalNS)), plural(int64(c.Allowed), "CPU", "CPUs"))
+		s = fmt.Sprintf("It used %s of the %s that it may use: ",
+			percent(share(c.Accounts[0].NS, c.TotalNS)), plural(int64(c.Allowed), "CPU", "CPUs"))
 	}
 	return s + ran + "."
 }
@@ -256,9 +263,11 @@ func (r *Report) unseenRequests() string {
 func (r *Report) amount(f *finding.Finding) string {
 	switch e := f.Explains; {
 	case e.NS > 0 && f.Scope == finding.Usual && r.Ledger.Median.Requests > 0:
-		return fmt.Sprintf("takes %s of every request's time (%s of a usual one)", percent(f.Share), finding.Duration(e.NS/int64(r.Ledger.Median.Requests)))
+		return fmt.Sprintf("takes %s of every request's time (%s of a usual one)", percent(f.Share),
+			finding.Duration(e.NS/int64(r.Ledger.Median.Requests)))
 	case e.NS > 0 && r.Ledger.Slow.Requests > 0:
-		return fmt.Sprintf("explains %s of the slow requests' time (%s each)", percent(f.Share), finding.Duration(e.NS/int64(r.Ledger.Slow.Requests)))
+		return fmt.Sprintf("explains %s of the slow requests' time (%s each)", percent(f.Share),
+			finding.Duration(e.NS/int64(r.Ledger.Slow.Requests)))
 	case e.CPUNS > 0:
 		return fmt.Sprintf("explains %s of CPU time (%s)", percent(f.Share), finding.Duration(e.CPUNS))
 	case e.Bytes > 0:

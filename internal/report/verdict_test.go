@@ -24,7 +24,8 @@ func TestNothingSays(t *testing.T) {
 // TestNothingOfDamage: a trace that is damaged over most of its length has no requests for that
 // reason, and the report says so.
 func TestNothingOfDamage(t *testing.T) {
-	r := &Report{Recording: Recording{BeginNS: 0, EndNS: 1e9}, Requests: Requests{Requests: account.Requests{NoRequestsCause: "no request began and ended inside the trace"}}}
+	r := &Report{Recording: Recording{BeginNS: 0, EndNS: 1e9},
+		Requests: Requests{Requests: account.Requests{NoRequestsCause: "no request began and ended inside the trace"}}}
 	for _, c := range []struct {
 		gap  Gap
 		says bool
@@ -34,7 +35,8 @@ func TestNothingOfDamage(t *testing.T) {
 		{Gap{BeginNS: 0, EndNS: 9e8, Source: "recording of metrics"}, false},
 	} {
 		r.Gaps = []Gap{c.gap}
-		if _, got := r.nothing(); strings.Contains(got, "900 ms of the trace's 1.00 s are damaged or cut off") != c.says {
+		if _, got := r.nothing(); strings.Contains(got,
+			"900 ms of the trace's 1.00 s are damaged or cut off") != c.says {
 			t.Errorf("gap %+v: %s", c.gap, got)
 		}
 	}
@@ -47,7 +49,8 @@ func TestUntraced(t *testing.T) {
 	if got := r.unrequested(); !strings.Contains(got, "No execution trace was read") {
 		t.Errorf("got %q", got)
 	}
-	r.Cost.Eased = []evidence.Easing{{Part: evidence.TracePart, Did: evidence.LeftOut, Why: evidence.WhyMemory, Measured: 0.94, Limit: 0.9}}
+	r.Cost.Eased = []evidence.Easing{{Part: evidence.TracePart, Did: evidence.LeftOut,
+		Why: evidence.WhyMemory, Measured: 0.94, Limit: 0.9}}
 	if got := r.unrequested(); !strings.Contains(got, "94 %") || strings.Contains(got, "--pprof") {
 		t.Errorf("got %q", got)
 	}

@@ -171,5 +171,6 @@ type call struct {
 // only.
 func isLauncher(name string) bool {
 	return strings.HasPrefix(name, "sync.(*WaitGroup).Go.func") ||
-		pkgBase(name) == "errgroup" && strings.HasPrefix(methodOf(name), "(*Group).") && strings.Contains(name, "Go.func")
+		pkgBase(name) == "errgroup" && strings.HasPrefix(methodOf(name), "(*Group).") &&
+			strings.Contains(name, "Go.func")
 }

@@ -57,7 +57,8 @@ func (f *Finder) Event(ev *exectrace.Event) []Activation {
 	if ev.Kind != exectrace.KindGoroutine {
 		return f.other(ev)
 	}
-	if ev.From == exectrace.Syscall && ev.To != exectrace.NotExist && int(ev.Slot) < len(f.gs) && f.gs[ev.Slot].flags&(flagWriting|flagPolling) == 0 {
+	if ev.From == exectrace.Syscall && ev.To != exectrace.NotExist && int(ev.Slot) < len(f.gs) &&
+		f.gs[ev.Slot].flags&(flagWriting|flagPolling) == 0 {
 		return nil // came back from a call that was no flush, and no wait for events
 	}
 	if len(f.ended) != 0 {

@@ -75,7 +75,8 @@ func report(t testing.TB, f *Finder, as []Activation) {
 	t.Helper()
 	for i, g := range f.Groups() {
 		ds := kept(as, GroupID(i))
-		t.Logf("listed=%v %s %s %q n=%d p50=%v p99=%v max=%v left out %v; %s; %s", g.Listed, g.Kind, g.Entry, g.Name, g.Count,
+		t.Logf("listed=%v %s %s %q n=%d p50=%v p99=%v max=%v left out %v; %s; %s", g.Listed, g.Kind,
+			g.Entry, g.Name, g.Count,
 			quantile(ds, .5), quantile(ds, .99), quantile(ds, 1), g.LeftOut, g.Boundary, g.Why)
 	}
 }
@@ -98,7 +99,8 @@ func readers(tr *exectrace.Trace) (n int64) {
 	var fr []exectrace.Frame
 	for ev := range tr.Events() {
 		if ev.Kind == exectrace.KindGoroutine && ev.From == exectrace.NotExist && ev.OnStack != 0 {
-			if fr = tr.Frames(fr[:0], ev.Stack); len(fr) > 0 && fr[len(fr)-1].Func == "net/http.(*connReader).backgroundRead" {
+			if fr = tr.Frames(fr[:0], ev.Stack); len(fr) > 0 &&
+				fr[len(fr)-1].Func == "net/http.(*connReader).backgroundRead" {
 				n++
 			}
 		}

@@ -47,7 +47,8 @@ func isStd(name string) bool {
 	}
 	switch p {
 	case "runtime", "internal", "net", "crypto", "bufio", "io", "sync", "os", "time", "syscall", "context", "encoding",
-		"reflect", "bytes", "strings", "iter", "fmt", "log", "compress", "database", "errors", "sort", "slices", "maps", "vendor", "mime", "text":
+		"reflect", "bytes", "strings", "iter", "fmt", "log", "compress", "database", "errors",
+		"sort", "slices", "maps", "vendor", "mime", "text":
 		return true
 	}
 	return strings.HasPrefix(name, "golang.org/x/sys/") || strings.HasPrefix(name, "golang.org/x/net/")

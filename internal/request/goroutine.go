@@ -138,7 +138,8 @@ func (f *Finder) create(g *gstate, id exectrace.GoID, slot uint32, start exectra
 		f.see(maker, in, a.time)
 		maker.flags |= flagSpawned
 		switch {
-		case maker.flags&flagChild != 0 && maker.role == roleUnknown, maker.phase == phaseOpen && (maker.role != roleUnknown || maker.flags&flagUser != 0):
+		case maker.flags&flagChild != 0 && maker.role == roleUnknown, maker.phase == phaseOpen &&
+			(maker.role != roleUnknown || maker.flags&flagUser != 0):
 			g.flags |= flagChild
 		}
 		if g.role == roleUnknown || g.role == roleNone {

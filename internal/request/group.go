@@ -10,7 +10,8 @@ func (f *Finder) groupOf(g *gstate) GroupID {
 		return e.group
 	}
 	// A goroutine mostly does the same thing again.
-	if last := e.lastUser; last == NoGroup || f.groups[last].name != g.name || (f.groups[last].Kind == KindTask) != (g.task != 0) {
+	if last := e.lastUser; last == NoGroup || f.groups[last].name != g.name ||
+		(f.groups[last].Kind == KindTask) != (g.task != 0) {
 		e.lastUser = f.newGroup(g)
 	}
 	return e.lastUser
@@ -45,7 +46,8 @@ func (f *Finder) newGroup(g *gstate) GroupID {
 	if name == "runtime.main" {
 		name = "main.main"
 	}
-	f.groups = append(f.groups, Group{Entry: name, Kind: k.kind, Name: f.Name(k.name), Boundary: boundary, entry: g.entry, name: k.name})
+	f.groups = append(f.groups, Group{Entry: name, Kind: k.kind, Name: f.Name(k.name),
+		Boundary: boundary, entry: g.entry, name: k.name})
 	return id
 }
 

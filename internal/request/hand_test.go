@@ -359,11 +359,16 @@ goroutine C net/http.(*conn).serve
 // fuzzStacks are the stacks that random events choose from.
 var fuzzStacks = func() [][]exectrace.Frame {
 	var ss [][]exectrace.Frame
-	for _, s := range []string{"", "PEEK<net/http.(*conn).serve", "FRESH<net/http.(*conn).serve", "main.h<HANDLER<net/http.(*conn).serve",
-		"FLUSH<net/http.(*conn).serve", "WRITE<HANDLER<net/http.(*conn).serve", "ABORT<net/http.(*conn).serve", "HIJACK<HANDLER<net/http.(*conn).serve",
-		"CLOSE<net/http.(*conn).serve", "net/http.(*conn).serve", "net/http.(*connReader).backgroundRead", "main.loop", "main.read<main.loop",
-		"net.(*TCPListener).Accept<main.loop", "internal/poll.(*FD).Write<main.loop", "main.other", "golang.org/x/net/http2.(*serverConn).runHandler",
-		"google.golang.org/grpc.(*Server).serverWorker", "runtime.chanrecv1<google.golang.org/grpc.(*Server).serverWorker", "runtime.bgsweep", "a.[b/c.d", ".", "/."} {
+	for _, s := range []string{"", "PEEK<net/http.(*conn).serve", "FRESH<net/http.(*conn).serve",
+		"main.h<HANDLER<net/http.(*conn).serve",
+		"FLUSH<net/http.(*conn).serve", "WRITE<HANDLER<net/http.(*conn).serve",
+		"ABORT<net/http.(*conn).serve", "HIJACK<HANDLER<net/http.(*conn).serve",
+		"CLOSE<net/http.(*conn).serve", "net/http.(*conn).serve",
+		"net/http.(*connReader).backgroundRead", "main.loop", "main.read<main.loop",
+		"net.(*TCPListener).Accept<main.loop", "internal/poll.(*FD).Write<main.loop", "main.other",
+		"golang.org/x/net/http2.(*serverConn).runHandler",
+		"google.golang.org/grpc.(*Server).serverWorker",
+		"runtime.chanrecv1<google.golang.org/grpc.(*Server).serverWorker", "runtime.bgsweep", "a.[b/c.d", ".", "/."} {
 		var fr []exectrace.Frame
 		if s != "" {
 			for i, fn := range strings.Split(short.Replace(s), "<") {
@@ -388,8 +393,10 @@ func (fuzzSource) String(id exectrace.StringID) string { return fmt.Sprint(id % 
 // Events that make no sense still give activations that are well formed: each ends after it begins,
 // and a goroutine has one at a time.
 func FuzzEvent(f *testing.F) {
-	kinds := []exectrace.Kind{exectrace.KindGoroutine, exectrace.KindGoroutine, exectrace.KindGoroutine, exectrace.KindGoroutine, exectrace.KindTaskBegin,
-		exectrace.KindTaskEnd, exectrace.KindRegionBegin, exectrace.KindRegionEnd, exectrace.KindRangeBegin, exectrace.KindGap, exectrace.KindSync}
+	kinds := []exectrace.Kind{exectrace.KindGoroutine, exectrace.KindGoroutine,
+		exectrace.KindGoroutine, exectrace.KindGoroutine, exectrace.KindTaskBegin,
+		exectrace.KindTaskEnd, exectrace.KindRegionBegin, exectrace.KindRegionEnd,
+		exectrace.KindRangeBegin, exectrace.KindGap, exectrace.KindSync}
 	f.Add([]byte("0123456789abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnopqrstuvwxyz"))
 	seed := make([]byte, 0, 8000)
 	x := uint32(1)
@@ -403,7 +410,8 @@ func FuzzEvent(f *testing.F) {
 		last := map[exectrace.GoID]exectrace.Time{}
 		check := func(as []Activation, now exectrace.Time) {
 			for _, a := range as {
-				if a.Hops[0] == 0 && a.Begin < last[a.G] || a.End < a.Begin || a.End > now || a.PrevEnd > a.End || int(a.Group) >= len(fd.Groups()) {
+				if a.Hops[0] == 0 && a.Begin < last[a.G] || a.End < a.Begin || a.End > now ||
+					a.PrevEnd > a.End || int(a.Group) >= len(fd.Groups()) {
 					t.Fatalf("at %d: %+v after %d", now, a, last[a.G])
 				}
 				if a.Hops[0] == 0 {
@@ -415,8 +423,10 @@ func FuzzEvent(f *testing.F) {
 		now := exectrace.Time(1)
 		for ; len(b) >= 8; b = b[8:] {
 			now += exectrace.Time(b[0] & 3)
-			ev := exectrace.Event{Time: now, Kind: kinds[b[1]%uint8(len(kinds))], Slot: uint32(b[2] & 7), OnSlot: uint32(b[2] >> 3 & 7),
-				Stack: exectrace.StackID(b[3] & 31), OnStack: exectrace.StackID(b[4] & 31), From: exectrace.State(b[5] & 7), To: exectrace.State(b[5] >> 3 & 7),
+			ev := exectrace.Event{Time: now, Kind: kinds[b[1]%uint8(len(kinds))],
+				Slot: uint32(b[2] & 7), OnSlot: uint32(b[2] >> 3 & 7),
+				Stack: exectrace.StackID(b[3] & 31), OnStack: exectrace.StackID(b[4] & 31),
+				From: exectrace.State(b[5] & 7), To: exectrace.State(b[5] >> 3 & 7),
 				Reason: exectrace.Reason(b[6] & 31), Name: exectrace.StringID(b[6] & 3)}
 			// A goroutine keeps its slot; some slots are taken over.
 			ev.G, ev.On = exectrace.GoID(ev.Slot+1), exectrace.GoID(ev.OnSlot+1)

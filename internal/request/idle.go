@@ -62,7 +62,8 @@ func (s *site) share(e *entry) float64 {
 // each message's].
 func (p *program) neverWaits(e *entry, best uint32) bool {
 	n := e.gives + e.sends
-	return e.repeats >= busyLeast && e.repeats*4 >= n*3 && (best == 0 || n*8 >= int64(p.sites[best].blocks)) && e.conds*8 < n &&
+	return e.repeats >= busyLeast && e.repeats*4 >= n*3 &&
+		(best == 0 || n*8 >= int64(p.sites[best].blocks)) && e.conds*8 < n &&
 		p.neverAsked(e) && p.unseenReads() >= busyLeast
 }
 

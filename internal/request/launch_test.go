@@ -17,7 +17,8 @@ func TestLaunched(t *testing.T) {
 		{"each goroutine its own function", []string{"read:7", "read:7", "write:7", "write:7"}, "main.read main.write"},
 		{"jobs, called by whoever is free", []string{"read:7 write:7", "write:7 read:7", "read:7"}, "main.entry"},
 		{"a loop that waits itself", []string{"itself read:7", "itself write:7", "itself write:7"}, "main.entry"},
-		{"a loop that reads, then calls a handler", []string{"next:6 read:7", "next:6 write:7", "next:6 write:7"}, "main.entry"},
+		{"a loop that reads, then calls a handler", []string{"next:6 read:7", "next:6 write:7",
+			"next:6 write:7"}, "main.entry"},
 		{"two lines, two functions", []string{"read:7", "read:7", "write:8"}, ""},
 		{"one function", []string{"read:7", "read:7", "read:7"}, "main.entry"},
 	} {
@@ -33,7 +34,8 @@ func TestLaunched(t *testing.T) {
 						stack = "internal/poll.(*FD).Read<main.entry:3"
 					}
 					at0 := i*100 + g
-					fmt.Fprintf(&b, "\t%d waiting network at %s\n\t%d runnable by P\n\t%d running\n", at0, stack, at0+50, at0+51)
+					fmt.Fprintf(&b,
+						"\t%d waiting network at %s\n\t%d runnable by P\n\t%d running\n", at0, stack, at0+50, at0+51)
 				}
 			}
 			f, _ := byHand(t, b.String(), Options{})

@@ -54,7 +54,8 @@ func (f *Finder) list() {
 			// Beside a known server it must look like one too, by answering, or be far more than
 			// that.
 			e := &f.entries[gr.entry]
-			enough = gr.Count > above && (gr.Kind == kindHandedOn || e.accepted || e.wrote*2 >= e.count) || gr.Count > 100*above
+			enough = gr.Count > above && (gr.Kind == kindHandedOn || e.accepted ||
+				e.wrote*2 >= e.count) || gr.Count > 100*above
 		case tierChan:
 			enough = gr.Count > 10*above
 		default:
@@ -119,7 +120,8 @@ func (f *Finder) handsOn(e *entry) bool {
 // onlyWrites reports whether goroutines of e wait for messages, and do nothing with one but write
 // to a connection.
 func (f *Finder) onlyWrites(e *entry) bool {
-	return e.idleSite != 0 && f.sites[e.idleSite].tier() == tierChan && e.count > 0 && e.wrote*10 >= e.count*9 && e.waits*10 < e.count && e.gives*10 < e.count
+	return e.idleSite != 0 && f.sites[e.idleSite].tier() == tierChan && e.count > 0 &&
+		e.wrote*10 >= e.count*9 && e.waits*10 < e.count && e.gives*10 < e.count
 }
 
 // doubt is what is not in a group's times.

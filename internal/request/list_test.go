@@ -16,7 +16,8 @@ func TestListCountsWhatIsUnderWay(t *testing.T) {
 		f.entries[worker].idleSite = uint32(len(f.sites) - 1)
 		f.entries[worker].count = 440
 		server := f.entry("net/http.(*conn).serve")
-		f.groups = []Group{{Entry: "main.worker", Kind: "loop", Count: 440, entry: worker}, {Entry: "net/http.(*conn).serve", Kind: "net/http", entry: server}}
+		f.groups = []Group{{Entry: "main.worker", Kind: "loop", Count: 440, entry: worker},
+			{Entry: "net/http.(*conn).serve", Kind: "net/http", entry: server}}
 		f.groups[1].LeftOut[OpenBegin] = c.open
 		f.list()
 		if got := f.groups[0].Listed; got != c.want {
@@ -37,7 +38,8 @@ func TestListSeldomHandedOn(t *testing.T) {
 		f.sites = append(f.sites, site{entry: reader, net: 1000})
 		e := &f.entries[reader]
 		e.idleSite, e.count, e.relayGroup = uint32(len(f.sites)-1), 1000, 1
-		f.groups = []Group{{Entry: "main.reader", Kind: "loop", Count: 1000, entry: reader}, {Entry: "main.reader", Kind: kindHandedOn, Count: c.handed, entry: reader}}
+		f.groups = []Group{{Entry: "main.reader", Kind: "loop", Count: 1000, entry: reader},
+			{Entry: "main.reader", Kind: kindHandedOn, Count: c.handed, entry: reader}}
 		f.list()
 		if got := listed(f); got != c.want {
 			t.Errorf("%d of 1000 handed on: listed %q, want %q", c.handed, got, c.want)

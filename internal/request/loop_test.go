@@ -74,7 +74,8 @@ func lineClient(addr string) {
 // lines runs the client process against addr.
 func lines(t *testing.T, addr net.Addr, conns, n int, env ...string) {
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "WHYSTALL_TEST_CLIENT="+addr.String(), fmt.Sprint("WHYSTALL_TEST_CONNS=", conns), fmt.Sprint("WHYSTALL_TEST_N=", n))
+	cmd.Env = append(os.Environ(), "WHYSTALL_TEST_CLIENT="+addr.String(),
+		fmt.Sprint("WHYSTALL_TEST_CONNS=", conns), fmt.Sprint("WHYSTALL_TEST_N=", n))
 	cmd.Env = append(cmd.Env, env...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("client: %v: %s", err, out)
@@ -124,7 +125,8 @@ func look(c net.Conn) {
 	raw.Control(func(fd uintptr) {
 		var one [1]byte
 		// Raw: nothing of it is in the trace.
-		n, _, e := syscall.RawSyscall6(syscall.SYS_RECVFROM, fd, uintptr(unsafe.Pointer(&one)), 1, syscall.MSG_PEEK|syscall.MSG_DONTWAIT, 0, 0)
+		n, _, e := syscall.RawSyscall6(syscall.SYS_RECVFROM, fd, uintptr(unsafe.Pointer(&one)), 1,
+			syscall.MSG_PEEK|syscall.MSG_DONTWAIT, 0, 0)
 		if e == 0 && n == 1 {
 			early.Add(1)
 		}

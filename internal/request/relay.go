@@ -159,7 +159,8 @@ func (f *Finder) release(g *gstate, t exectrace.Time) {
 	} else {
 		gr.LeftOut[why]++
 	}
-	f.ended = append(f.ended, Activation{G: r.id, Begin: r.begin, End: r.end, Slot: r.slot, Group: e.relayGroup, LeftOut: why, Hops: r.hops})
+	f.ended = append(f.ended, Activation{G: r.id, Begin: r.begin, End: r.end, Slot: r.slot,
+		Group: e.relayGroup, LeftOut: why, Hops: r.hops})
 	f.freeRelays = append(f.freeRelays, h.relay)
 }
 
@@ -168,8 +169,9 @@ func (f *Finder) release(g *gstate, t exectrace.Time) {
 func (f *Finder) relayGroup(reader uint32) GroupID {
 	e := &f.entries[reader]
 	id := GroupID(len(f.groups))
-	f.groups = append(f.groups, Group{Entry: e.name, Kind: kindHandedOn, Boundary: "from the end of the wait in " + f.sites[e.idleSite].frame +
-		" to the first write by who it was handed to", entry: reader})
+	f.groups = append(f.groups, Group{Entry: e.name, Kind: kindHandedOn,
+		Boundary: "from the end of the wait in " + f.sites[e.idleSite].frame +
+			" to the first write by who it was handed to", entry: reader})
 	return id
 }
 

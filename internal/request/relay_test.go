@@ -165,7 +165,8 @@ func TestRelay(t *testing.T) {
 				t.Errorf("%d requests, want %d", g.Count, tc.rounds)
 			}
 			for _, a := range as {
-				if got := fmt.Sprintf("[%d,%d)", a.Begin%1000, a.End%1000); a.Group == id && a.LeftOut == Kept && tc.span != "" && got != tc.span {
+				if got := fmt.Sprintf("[%d,%d)", a.Begin%1000, a.End%1000); a.Group == id &&
+					a.LeftOut == Kept && tc.span != "" && got != tc.span {
 					t.Errorf("a request is %s, want %s", got, tc.span)
 				}
 			}

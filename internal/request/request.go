@@ -77,7 +77,8 @@ const (
 )
 
 var leftOutText = [leftOutCount]string{"", "whystall's own", "hijacked", "stream", "open at the trace's begin",
-	"open at the trace's end", "task ended on another goroutine", "lost events inside", "not asked for", "woken with many for nothing"}
+	"open at the trace's end", "task ended on another goroutine", "lost events inside",
+	"not asked for", "woken with many for nothing"}
 
 func (l LeftOut) String() string { return leftOutText[l%leftOutCount] }
 

@@ -89,8 +89,9 @@ var noStack stackInfo
 func newProgram(src Source) program {
 	return program{
 		src: src, entries: []entry{newEntry("")}, sites: make([]site, 1), names: make([]string, 1),
-		entryIDs: map[string]uint32{}, siteIDs: map[uint64]uint32{}, callIDs: map[call]uint32{}, nameIDs: map[string]NameID{},
-		seed: maphash.MakeSeed(),
+		entryIDs: map[string]uint32{}, siteIDs: map[uint64]uint32{}, callIDs: map[call]uint32{},
+		nameIDs: map[string]NameID{},
+		seed:    maphash.MakeSeed(),
 	}
 }
 
@@ -218,7 +219,9 @@ func (p *program) classify(frames []exectrace.Frame) stackInfo {
 	if truncated && in.where == whereNone {
 		in.where = whereHandler // only a handler goes so deep; read on goroutines of net/http alone
 	}
-	if in.where == whereFinish && callee(frames, "(*response).finishRequest", is("bufio.(*Writer).Flush")) && callee(frames, "(*Writer).Flush", is("net/http.checkConnErrorWriter.Write")) {
+	if in.where == whereFinish &&
+		callee(frames, "(*response).finishRequest", is("bufio.(*Writer).Flush")) &&
+		callee(frames, "(*Writer).Flush", is("net/http.checkConnErrorWriter.Write")) {
 		in.marks |= markFlush
 	}
 	if polls(frames) {
@@ -242,13 +245,17 @@ func (p *program) classify(frames []exectrace.Frame) stackInfo {
 // netMarks reads one frame for what is done with connections.
 func netMarks(name string) mark {
 	switch {
-	case strings.HasPrefix(name, "internal/poll.(*FD).Write"), strings.HasPrefix(name, "internal/poll.(*FD).WriteTo"), name == "internal/poll.SendFile", name == "internal/poll.Splice":
+	case strings.HasPrefix(name, "internal/poll.(*FD).Write"),
+		strings.HasPrefix(name, "internal/poll.(*FD).WriteTo"), name == "internal/poll.SendFile",
+		name == "internal/poll.Splice":
 		return markNetWrite
-	case strings.HasPrefix(name, "net.(*netFD).Write"), strings.HasPrefix(name, "net.(*netFD).write"), name == "net.sendFile":
+	case strings.HasPrefix(name, "net.(*netFD).Write"),
+		strings.HasPrefix(name, "net.(*netFD).write"), name == "net.sendFile":
 		return markSend
 	case strings.HasPrefix(name, "internal/poll.(*FD).Read"):
 		return markNetRead
-	case strings.HasPrefix(name, "net.(*") && (strings.HasSuffix(name, "Listener).Accept") || strings.HasSuffix(name, "Listener).AcceptTCP") || strings.HasSuffix(name, ").accept")):
+	case strings.HasPrefix(name, "net.(*") && (strings.HasSuffix(name, "Listener).Accept") ||
+		strings.HasSuffix(name, "Listener).AcceptTCP") || strings.HasSuffix(name, ").accept")):
 		return markAccept
 	case strings.HasPrefix(name, "runtime/trace.Start"), strings.Contains(name, "/pprofhandler."):
 		return markOurs
@@ -301,9 +308,11 @@ func http2Marks(name string) mark {
 		"(*http2Server).Write", "(*http2Server).write", "(*http2Server).writeHeader", "(*http2Server).WriteHeader",
 		"(*http2Server).writeStatus", "(*http2Server).WriteStatus":
 		return markWrite
-	case "(*responseWriter).Flush", "(*responseWriter).FlushError", "(*http2responseWriter).Flush", "(*http2responseWriter).FlushError":
+	case "(*responseWriter).Flush", "(*responseWriter).FlushError", "(*http2responseWriter).Flush",
+		"(*http2responseWriter).FlushError":
 		return markPush
-	case "(*requestBody).Read", "(*http2requestBody).Read", "(*recvBufferReader).Read", "(*recvBufferReader).ReadMessageHeader":
+	case "(*requestBody).Read", "(*http2requestBody).Read", "(*recvBufferReader).Read",
+		"(*recvBufferReader).ReadMessageHeader":
 		return markBody
 	}
 	return 0
@@ -315,7 +324,8 @@ func clientMarks(name string) mark {
 	case name == "net/http.(*bodyEOFSignal).Read", strings.HasSuffix(name, "ransportResponseBody.Read"):
 		return markClient | markAnswer
 	case strings.HasPrefix(name, "net/http.(*Client)."), strings.HasPrefix(name, "net/http.(*Transport).roundTrip"),
-		strings.HasPrefix(name, "database/sql.(*"), strings.HasPrefix(name, "google.golang.org/grpc.(*ClientConn).Invoke"),
+		strings.HasPrefix(name, "database/sql.(*"),
+		strings.HasPrefix(name, "google.golang.org/grpc.(*ClientConn).Invoke"),
 		strings.HasPrefix(name, "net/rpc.(*Client).Call"):
 		return markClient
 	}
@@ -340,7 +350,8 @@ func httpWhere(callee string) where {
 		return whereHandshake
 	}
 	// The handler of Server.TLSNextProto: a closure of the package that brought HTTP/2.
-	if strings.Contains(callee, "ttp2") || strings.Contains(callee, "HTTP2") || strings.Contains(callee, "onfigureServer") {
+	if strings.Contains(callee, "ttp2") || strings.Contains(callee, "HTTP2") ||
+		strings.Contains(callee, "onfigureServer") {
 		return whereHTTP2
 	}
 	return whereOther
@@ -352,7 +363,8 @@ func (p *program) handlerName(inner []exectrace.Frame) NameID {
 	for i := len(inner) - 1; i >= 0; i-- {
 		name := inner[i].Func
 		switch base := pkgBase(name); {
-		case strings.HasPrefix(name, "net/http."), base == "http2", base == "grpc", base == "fasthttp", strings.HasPrefix(name, "runtime."),
+		case strings.HasPrefix(name, "net/http."), base == "http2", base == "grpc",
+			base == "fasthttp", strings.HasPrefix(name, "runtime."),
 			strings.Contains(name, "/grpc/internal/"):
 			continue
 		case isStd(name) && !strings.HasPrefix(name, "net/http"):
@@ -384,7 +396,8 @@ func (p *program) siteOf(frames []exectrace.Frame, entry uint32) uint32 {
 	}
 	id := uint32(len(p.sites))
 	p.siteIDs[key] = id
-	p.sites = append(p.sites, site{entry: entry, local: uint8(len(p.entries[entry].sites)), depth: int32(len(frames) - top), frame: frames[top].Func,
+	p.sites = append(p.sites, site{entry: entry, local: uint8(len(p.entries[entry].sites)),
+		depth: int32(len(frames) - top), frame: frames[top].Func,
 		path: pathOf(frames[top:])})
 	p.entries[entry].sites = append(p.entries[entry].sites, id)
 	return id

@@ -20,7 +20,8 @@ switch t=9000000 cpu=0 tid=12 other=11 flags=target,othertarget args=1
 switch t=10000000 cpu=0 tid=11 other=0 flags=target args=1
 `)
 	ev := func(at int64, m exectrace.ThreadID) exectrace.Event {
-		return exectrace.Event{Time: exectrace.Time(at), Kind: exectrace.KindGoroutine, M: m, From: exectrace.Running, To: exectrace.Waiting}
+		return exectrace.Event{Time: exectrace.Time(at), Kind: exectrace.KindGoroutine, M: m,
+			From: exectrace.Running, To: exectrace.Waiting}
 	}
 	same := ev(3000, 1)
 	same.From = same.To
@@ -32,13 +33,21 @@ switch t=10000000 cpu=0 tid=11 other=0 flags=target args=1
 		events []exectrace.Event
 		want   Alignment
 	}{
-		{"on, after a switch", []exectrace.Event{ev(2000, 1), ev(2000, 1), ev(100400, 1), ev(101000, 2)}, Alignment{Transitions: 4, MinNS: 1000}},
-		{"off, and before a first record", []exectrace.Event{ev(200000, 1), ev(99400, 2)}, Alignment{Transitions: 1, OffCPU: 1, Unknown: 1}},
-		{"the same state, and threads and times that are not known", []exectrace.Event{same, ev(3000, 7), ev(500, 1), ev(20000000, 1), ev(3000, exectrace.NoThread)}, Alignment{Dropped: 1, Unknown: 2}},
-		{"a pile after a generation's begin", []exectrace.Event{sync(4000000), ev(4500000, 1), ev(4500000, 1), ev(4500000, 2)}, Alignment{Dropped: 3, MinNS: 4400000}},
-		{"a pile before one", []exectrace.Event{ev(3000000, 1), ev(3000000, 1), ev(3000000, 1), sync(4000000)}, Alignment{Dropped: 3}},
-		{"a pile away from one", []exectrace.Event{sync(1000), ev(4500000, 1), ev(4500000, 1), ev(4500000, 1), ev(8000000, 2), sync(8000001)}, Alignment{Transitions: 4, OffCPU: 3, MinNS: 7900000}},
-		{"two are no pile", []exectrace.Event{sync(4000000), ev(4500000, 1), ev(4500000, 1)}, Alignment{Transitions: 2, OffCPU: 2}},
+		{"on, after a switch", []exectrace.Event{ev(2000, 1), ev(2000, 1), ev(100400, 1),
+			ev(101000, 2)}, Alignment{Transitions: 4, MinNS: 1000}},
+		{"off, and before a first record", []exectrace.Event{ev(200000, 1), ev(99400, 2)},
+			Alignment{Transitions: 1, OffCPU: 1, Unknown: 1}},
+		{"the same state, and threads and times that are not known",
+			[]exectrace.Event{same, ev(3000, 7), ev(500, 1), ev(20000000, 1),
+				ev(3000, exectrace.NoThread)}, Alignment{Dropped: 1, Unknown: 2}},
+		{"a pile after a generation's begin", []exectrace.Event{sync(4000000), ev(4500000, 1),
+			ev(4500000, 1), ev(4500000, 2)}, Alignment{Dropped: 3, MinNS: 4400000}},
+		{"a pile before one", []exectrace.Event{ev(3000000, 1), ev(3000000, 1), ev(3000000, 1),
+			sync(4000000)}, Alignment{Dropped: 3}},
+		{"a pile away from one", []exectrace.Event{sync(1000), ev(4500000, 1), ev(4500000, 1),
+			ev(4500000, 1), ev(8000000, 2), sync(8000001)}, Alignment{Transitions: 4, OffCPU: 3, MinNS: 7900000}},
+		{"two are no pile", []exectrace.Event{sync(4000000), ev(4500000, 1), ev(4500000, 1)},
+			Alignment{Transitions: 2, OffCPU: 2}},
 	} {
 		a := k.Aligner()
 		for i := range c.events {
@@ -62,7 +71,8 @@ func TestControls(t *testing.T) {
 	for i := range s.recs {
 		r := &s.recs[i]
 		if th := k.find(r.Other); th != nil && r.Kind == 1 {
-			ev := exectrace.Event{Time: exectrace.Time(r.Time + 10), Kind: exectrace.KindGoroutine, M: exectrace.ThreadID(r.Other), From: exectrace.Runnable, To: exectrace.Running}
+			ev := exectrace.Event{Time: exectrace.Time(r.Time + 10), Kind: exectrace.KindGoroutine,
+				M: exectrace.ThreadID(r.Other), From: exectrace.Runnable, To: exectrace.Running}
 			a.Event(&ev)
 		}
 	}

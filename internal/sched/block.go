@@ -64,7 +64,8 @@ func classify(frames []kernel.Frame) (c stackClass) {
 			c.exit = true
 		}
 		if plumbing(name) {
-			rwsem = rwsem || strings.HasPrefix(name, "rwsem_down_") || strings.HasPrefix(name, "down_read") || strings.HasPrefix(name, "down_write")
+			rwsem = rwsem || strings.HasPrefix(name, "rwsem_down_") ||
+				strings.HasPrefix(name, "down_read") || strings.HasPrefix(name, "down_write")
 			continue
 		}
 		named = true
@@ -117,7 +118,8 @@ func because(inner, outer Block) bool {
 	case BlockNUMA:
 		return outer == BlockCompaction
 	case BlockTLB:
-		return outer == BlockNUMA || outer == BlockReclaim || outer == BlockMemcg || outer == BlockCompaction || outer == BlockFault
+		return outer == BlockNUMA || outer == BlockReclaim || outer == BlockMemcg ||
+			outer == BlockCompaction || outer == BlockFault
 	}
 	return false
 }
@@ -139,13 +141,18 @@ func bare(name string) string {
 // plumbing reports whether a function is part of how every wait ends up in the scheduler.
 func plumbing(name string) bool {
 	switch name {
-	case "__schedule", "schedule", "schedule_preempt_disabled", "schedule_timeout", "schedule_hrtimeout_range", "schedule_hrtimeout_range_clock",
-		"schedule_hrtimeout", "schedule_rtlock", "preempt_schedule", "preempt_schedule_common", "__cond_resched", "bit_wait", "context_switch", "finish_task_switch",
-		"__switch_to", "__traceiter_sched_switch", "__down_read_common", "__down_write_common", "call_rwsem_down_read_failed", "call_rwsem_down_write_failed":
+	case "__schedule", "schedule", "schedule_preempt_disabled", "schedule_timeout",
+		"schedule_hrtimeout_range", "schedule_hrtimeout_range_clock",
+		"schedule_hrtimeout", "schedule_rtlock", "preempt_schedule", "preempt_schedule_common",
+		"__cond_resched", "bit_wait", "context_switch", "finish_task_switch",
+		"__switch_to", "__traceiter_sched_switch", "__down_read_common", "__down_write_common",
+		"call_rwsem_down_read_failed", "call_rwsem_down_write_failed":
 		return true
 	}
-	return strings.HasPrefix(name, "rwsem_") || strings.HasPrefix(name, "down_read") || strings.HasPrefix(name, "down_write") ||
-		strings.HasPrefix(name, "__down_read") || strings.HasPrefix(name, "__down_write") || strings.HasPrefix(name, "bpf_")
+	return strings.HasPrefix(name, "rwsem_") || strings.HasPrefix(name, "down_read") ||
+		strings.HasPrefix(name, "down_write") ||
+		strings.HasPrefix(name, "__down_read") || strings.HasPrefix(name, "__down_write") ||
+		strings.HasPrefix(name, "bpf_")
 }
 
 // memory has the functions of memory management in which a thread may wait.
@@ -214,9 +221,12 @@ func waitsByPrefix(name string) Block {
 		prefix string
 		block  Block
 	}{
-		{"futex_wait", BlockFutex}, {"tcp_", BlockNetwork}, {"udp_", BlockNetwork}, {"udpv6_", BlockNetwork}, {"inet_", BlockNetwork}, {"unix_", BlockNetwork},
-		{"netlink_", BlockNetwork}, {"packet_", BlockNetwork}, {"vsock_", BlockNetwork}, {"sctp_", BlockNetwork}, {"jbd2_", BlockDisk}, {"blk_mq_", BlockDisk},
-		{"ext4_", BlockDisk}, {"xfs_", BlockDisk}, {"xlog_", BlockDisk}, {"btrfs_", BlockDisk}, {"f2fs_", BlockDisk}, {"nfs_", BlockDisk}, {"nfs4_", BlockDisk}, {"tty_", BlockPipe},
+		{"futex_wait", BlockFutex}, {"tcp_", BlockNetwork}, {"udp_", BlockNetwork},
+		{"udpv6_", BlockNetwork}, {"inet_", BlockNetwork}, {"unix_", BlockNetwork},
+		{"netlink_", BlockNetwork}, {"packet_", BlockNetwork}, {"vsock_", BlockNetwork},
+		{"sctp_", BlockNetwork}, {"jbd2_", BlockDisk}, {"blk_mq_", BlockDisk},
+		{"ext4_", BlockDisk}, {"xfs_", BlockDisk}, {"xlog_", BlockDisk}, {"btrfs_", BlockDisk},
+		{"f2fs_", BlockDisk}, {"nfs_", BlockDisk}, {"nfs4_", BlockDisk}, {"tty_", BlockPipe},
 	} {
 		if strings.HasPrefix(name, p.prefix) {
 			return p.block

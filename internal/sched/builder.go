@@ -140,7 +140,8 @@ func (b *builder) event(r *kernel.Record, t int64) {
 	e := Event{Kind: r.Kind, Flags: r.Flags, Begin: t, End: t, TID: r.TID, Other: r.Other, CPU: cpuOf(r.CPU),
 		Kernel: r.Kernel, User: r.User, Arg: [2]uint64{r.Arg[1], r.Arg[2]}}
 	switch r.Kind {
-	case kernel.Fault, kernel.Reclaim, kernel.Compaction, kernel.MmapLock, kernel.KernelLock, kernel.NUMAMove, kernel.Disk, kernel.SocketReady:
+	case kernel.Fault, kernel.Reclaim, kernel.Compaction, kernel.MmapLock, kernel.KernelLock,
+		kernel.NUMAMove, kernel.Disk, kernel.SocketReady:
 		e.End = t + int64(min(r.Arg[0], maxTimeNS))
 	case kernel.Unthrottle, kernel.Sample:
 		e.Arg[0] = r.Arg[0]

@@ -27,7 +27,8 @@ func (k *Timeline) byNote(note Note, name string, barrier bool) (l []Pause) {
 	wakes := k.FutexWakes(note.Address, k.begin, k.end+1, nil)
 	for i := 0; i < len(waits); {
 		first := waits[i]
-		p := Pause{Begin: first.begin, Await: first.begin, Kind: "stop-the-world", Barrier: barrier, Initiator: first.tid, NoEnd: true, Stopped: first.end}
+		p := Pause{Begin: first.begin, Await: first.begin, Kind: "stop-the-world", Barrier: barrier,
+			Initiator: first.tid, NoEnd: true, Stopped: first.end}
 		if barrier {
 			p.Kind = "safe-point"
 		}

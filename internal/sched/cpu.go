@@ -132,7 +132,8 @@ func (k *Timeline) CPUs() (list []int) {
 // otherwise.
 func (c *cpuLog) fill(r Run, f func(Run)) {
 	at := r.Begin
-	for i := sort.Search(len(c.held), func(i int) bool { return c.held[i].end > at }); i < len(c.held) && c.held[i].begin < r.End; i++ {
+	for i := sort.Search(len(c.held),
+		func(i int) bool { return c.held[i].end > at }); i < len(c.held) && c.held[i].begin < r.End; i++ {
 		h := &c.held[i]
 		if h.begin > at {
 			f(Run{at, h.begin, NobodyKnown})

@@ -112,7 +112,8 @@ func (b *builder) findBlocks(stacks *stackClasses) {
 			if calls != nil && o.call >= 0 && calls.futex[o.call] {
 				o.flags |= offFutex
 			}
-			if calls != nil && o.waker.call >= 0 && calls.signals[o.waker.call] || o.waker.seen && stacks.of(o.waker.kernel).signal {
+			if calls != nil && o.waker.call >= 0 && calls.signals[o.waker.call] || o.waker.seen &&
+				stacks.of(o.waker.kernel).signal {
 				o.waker.flags |= wakerSignal
 			}
 		}

@@ -105,7 +105,8 @@ func (k *Timeline) Futexes() []*Futex {
 //  3. The votes decide; without any, the way in which the word was used (decide).
 //  4. The words of an interpreter's lock become one futex (interpreter.go).
 func (k *Timeline) learnFutexes() {
-	l := futexLearner{k: k, calls: k.calls(), found: map[uint64]*Futex{}, words: map[uint32]futexWords{}, members: members{},
+	l := futexLearner{k: k, calls: k.calls(), found: map[uint64]*Futex{},
+		words: map[uint32]futexWords{}, members: members{},
 		stacks: stackClasses{src: k.src, known: map[uint32]stackClass{}}}
 	lo, hi := k.Span()
 	k.Each(lo, hi+1, l.wait)

@@ -29,7 +29,8 @@ func wordsOf(frames []kernel.Frame) (w futexWords) {
 			return w // an inferred frame may never have been called
 		}
 		if i == 0 {
-			w.libc = f.Func != "syscall" && (strings.Contains(f.Module, "libc.so") || strings.Contains(f.Module, "libc-") || strings.Contains(f.Module, "libpthread"))
+			w.libc = f.Func != "syscall" && (strings.Contains(f.Module, "libc.so") ||
+				strings.Contains(f.Module, "libc-") || strings.Contains(f.Module, "libpthread"))
 		}
 		name := plainName(f.Func)
 		w.timed = w.timed || strings.HasPrefix(name, "futex_abstimed_wait")

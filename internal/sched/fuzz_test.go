@@ -50,7 +50,8 @@ func unpack(b []byte) *records {
 	}
 	t := int64(1000)
 	for len(b) >= 12 {
-		r := kernel.Record{Kind: kernel.Kind(b[0] % 32), TID: uint32(b[1] % 8), Other: uint32(b[2] % 8), CPU: uint16(b[3] % 4),
+		r := kernel.Record{Kind: kernel.Kind(b[0] % 32), TID: uint32(b[1] % 8),
+			Other: uint32(b[2] % 8), CPU: uint16(b[3] % 4),
 			Flags: kernel.Flags(binary.LittleEndian.Uint16(b[4:])), Kernel: uint32(b[6] % 8), User: uint32(b[7] % 8)}
 		if b[0] < 128 {
 			r.Kind = kernel.Kind(1 + b[0]%5) // mostly switches and wakings
@@ -80,7 +81,8 @@ func unpack(b []byte) *records {
 		src.recs = append(src.recs, r)
 		b = b[12:]
 	}
-	src.stacks = map[uint32][]kernel.Frame{1: {{Func: "schedule"}, {Func: "futex_wait.cold"}}, 2: {{Func: "rwsem_down_read_slowpath"}, {Func: "do_madvise"}},
+	src.stacks = map[uint32][]kernel.Frame{1: {{Func: "schedule"}, {Func: "futex_wait.cold"}},
+		2: {{Func: "rwsem_down_read_slowpath"}, {Func: "do_madvise"}},
 		3: {{Func: "runtime.futex"}, {Func: "runtime.notetsleep"}, {Func: "runtime.stopTheWorldWithSema"}}, 4: {{}}}
 	src.threads = []kernel.Thread{{TID: 1, NSTID: 2, Target: true}, {TID: 1, Since: math.MinInt64}}
 	return src

@@ -92,7 +92,8 @@ var rubyWaits = words("rb_native_cond_wait rb_native_cond_timedwait native_cond_
 // evaluates reports whether a function of CPython's is of the evaluation of code, which has the
 // lock, or is without a name.
 func evaluates(name string) bool {
-	for _, prefix := range [...]string{"PyEval_", "_PyEval_", "PyGILState_", "PyThreadState_", "_PyThreadState_", "drop_gil"} {
+	for _, prefix := range [...]string{"PyEval_", "_PyEval_", "PyGILState_", "PyThreadState_",
+		"_PyThreadState_", "drop_gil"} {
 		if strings.HasPrefix(name, prefix) {
 			return true
 		}
@@ -122,7 +123,8 @@ func waitFrame(frames []kernel.Frame) (i int, mutex bool) {
 func moduleOf(file string) Interpreter {
 	name := path.Base(file)
 	switch {
-	case strings.HasPrefix(name, "libpython"), strings.HasPrefix(name, "python2"), strings.HasPrefix(name, "python3"), name == "python":
+	case strings.HasPrefix(name, "libpython"), strings.HasPrefix(name, "python2"),
+		strings.HasPrefix(name, "python3"), name == "python":
 		return CPython
 	case strings.HasPrefix(name, "libruby"), strings.HasPrefix(name, "ruby"):
 		return Ruby
@@ -220,7 +222,8 @@ func (l *futexLearner) interpreters() {
 		x.lockWaits = x.yes > x.no
 		f := locks[x.which]
 		if f == nil {
-			f = &Futex{Addr: math.MaxUint64, Kind: FutexInterpreter, Interpreter: x.which, waiters: map[uint32]bool{}, releasers: map[uint32]bool{}}
+			f = &Futex{Addr: math.MaxUint64, Kind: FutexInterpreter, Interpreter: x.which,
+				waiters: map[uint32]bool{}, releasers: map[uint32]bool{}}
 			locks[x.which] = f
 		}
 		if x.lockWaits {

@@ -22,7 +22,8 @@ func LanguageFunc(name string) bool {
 // for programs and is linked into them. What matters is the function that calls it.
 func LockFunc(name string) bool {
 	name = strings.TrimLeft(name, "<&")
-	for _, space := range [...]string{"parking_lot::", "parking_lot_core::", "lock_api::", "crossbeam", "rayon_core::", "mio::", "absl::", "boost::"} {
+	for _, space := range [...]string{"parking_lot::", "parking_lot_core::", "lock_api::",
+		"crossbeam", "rayon_core::", "mio::", "absl::", "boost::"} {
 		if strings.HasPrefix(name, space) {
 			return true
 		}
@@ -33,7 +34,8 @@ func LockFunc(name string) bool {
 // ThreadRoot reports whether a function is what starts a thread, outside of all of its own code.
 func ThreadRoot(name string) bool {
 	switch name {
-	case "start_thread", "clone", "clone3", "__clone", "__clone3", "__GI___clone3", "__clone_internal", "_start", "__libc_start_main",
+	case "start_thread", "clone", "clone3", "__clone", "__clone3", "__GI___clone3",
+		"__clone_internal", "_start", "__libc_start_main",
 		"__libc_start_call_main", "__libc_start_main_impl":
 		return true
 	}

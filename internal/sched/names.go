@@ -20,7 +20,8 @@ func SleptFunc(k *Timeline, s *Stretch) string {
 	}
 	for _, f := range k.Stack(s.Kernel) {
 		switch f.Func {
-		case "", "__schedule", "schedule", "schedule_timeout", "schedule_hrtimeout_range", "schedule_hrtimeout_range_clock", "io_schedule",
+		case "", "__schedule", "schedule", "schedule_timeout", "schedule_hrtimeout_range",
+			"schedule_hrtimeout_range_clock", "io_schedule",
 			"preempt_schedule_irq", "preempt_schedule_common", "__cond_resched":
 			continue
 		}
@@ -60,11 +61,16 @@ func asksToSleep(frames []kernel.Frame) string {
 func Plumbing(name string) bool {
 	name = strings.TrimSuffix(strings.TrimSuffix(name, ".abi0"), ".goroutine")
 	switch name {
-	case "runtime.futex", "runtime.futexsleep", "runtime.lock", "runtime.lock2", "runtime.lockWithRank", "runtime.(*mLockProfile).start",
-		"runtime.notesleep", "runtime.notetsleep", "runtime.notetsleep_internal", "runtime.notetsleepg", "runtime.semasleep", "runtime.mPark",
-		"runtime.usleep", "runtime.osyield", "runtime.systemstack", "runtime.systemstack_switch", "runtime.mcall", "runtime.semacquire",
-		"syscall", "__futex_abstimed_wait_common", "__futex_abstimed_wait_common64", "__futex_abstimed_wait_cancelable64", "futex_wait", "__lll_lock_wait", "__lll_lock_wait_private",
-		"pthread_mutex_lock", "__pthread_mutex_lock", "___pthread_mutex_lock", "pthread_cond_wait", "__pthread_cond_wait", "pthread_cond_timedwait":
+	case "runtime.futex", "runtime.futexsleep", "runtime.lock", "runtime.lock2",
+		"runtime.lockWithRank", "runtime.(*mLockProfile).start",
+		"runtime.notesleep", "runtime.notetsleep", "runtime.notetsleep_internal",
+		"runtime.notetsleepg", "runtime.semasleep", "runtime.mPark",
+		"runtime.usleep", "runtime.osyield", "runtime.systemstack", "runtime.systemstack_switch",
+		"runtime.mcall", "runtime.semacquire",
+		"syscall", "__futex_abstimed_wait_common", "__futex_abstimed_wait_common64",
+		"__futex_abstimed_wait_cancelable64", "futex_wait", "__lll_lock_wait", "__lll_lock_wait_private",
+		"pthread_mutex_lock", "__pthread_mutex_lock", "___pthread_mutex_lock", "pthread_cond_wait",
+		"__pthread_cond_wait", "pthread_cond_timedwait":
 		return true
 	}
 	return LanguageFunc(name) || LockFunc(name)
@@ -97,7 +103,8 @@ func PlaceOf(k *Timeline, stack uint32) kernel.Frame {
 // SystemModule reports whether a module is the kernel, the C library or the loader.
 func SystemModule(module string) bool {
 	name := module[strings.LastIndexByte(module, '/')+1:]
-	return name == "kernel" || strings.HasPrefix(name, "libc.so") || strings.HasPrefix(name, "libc-") || strings.HasPrefix(name, "libpthread") ||
+	return name == "kernel" || strings.HasPrefix(name, "libc.so") ||
+		strings.HasPrefix(name, "libc-") || strings.HasPrefix(name, "libpthread") ||
 		strings.HasPrefix(name, "ld-linux") || strings.HasPrefix(name, "ld-musl") || name == "[vdso]"
 }
 

@@ -50,7 +50,8 @@ func (k *Timeline) Notes() Notes {
 				}
 			}
 		}
-		k.notes.found = Notes{elect(stop, k.header.StopNote, k.header.NoteFrom), elect(safe, k.header.SafeNote, k.header.NoteFrom)}
+		k.notes.found = Notes{elect(stop, k.header.StopNote, k.header.NoteFrom),
+			elect(safe, k.header.SafeNote, k.header.NoteFrom)}
 	})
 	return k.notes.found
 }
@@ -133,7 +134,8 @@ func (k *Timeline) noteWaits(addr uint64) []noteWait {
 			}
 			w := noteWait{tid: th.tid, begin: s.begin, end: k.segEnd(th, j), waker: o.waker.tid}
 			w.futex = o.waker.call >= 0 && k.isFutex(int32(o.waker.call)) && o.waker.arg == addr
-			w.released = o.waker.seen && o.waker.flags&(wakerInterrupt|wakerSignal|wakerTarget) == wakerTarget && (o.waker.call < 0 || w.futex)
+			w.released = o.waker.seen &&
+				o.waker.flags&(wakerInterrupt|wakerSignal|wakerTarget) == wakerTarget && (o.waker.call < 0 || w.futex)
 			l = append(l, w)
 		}
 	}

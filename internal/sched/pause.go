@@ -67,7 +67,8 @@ type PauseRange struct {
 //     kernel's records rule that out.
 //  3. If the initiator is known not to have slept on the note, no thread was.
 func (k *Timeline) Pause(r PauseRange) Pause {
-	p := Pause{Begin: clampTime(r.Begin), End: max(clampTime(r.Begin), clampTime(r.End)), Kind: r.Kind, Initiator: r.Initiator}
+	p := Pause{Begin: clampTime(r.Begin), End: max(clampTime(r.Begin), clampTime(r.End)),
+		Kind: r.Kind, Initiator: r.Initiator}
 	p.Await, p.Stopped, p.Starting = p.End, p.End, p.End
 	start := p.End
 	if r.Start > p.Begin {
@@ -82,7 +83,8 @@ func (k *Timeline) Pause(r PauseRange) Pause {
 	}
 	switch {
 	case p.Known == KnownWake, p.Known == KnownWaking:
-	case r.LastStop != 0 && r.LastThread != 0 && r.LastThread != r.Initiator && (note.Address == 0 || slept != 0 || !k.callsKnown):
+	case r.LastStop != 0 && r.LastThread != 0 && r.LastThread != r.Initiator &&
+		(note.Address == 0 || slept != 0 || !k.callsKnown):
 		// A P that was in a system call may have been retaken: then its thread is the thief's.
 		p.Known, p.Awaited, t1 = KnownStop, r.LastThread, min(max(clampTime(r.LastStop), p.Begin), start)
 		p.How = "thread of the last P that stopped, by the trace; where that P was retaken it is the thief"
@@ -131,7 +133,8 @@ func (p *Pause) restart(k *Timeline, start int64) {
 		return false
 	}, kernel.FutexWake)
 	for _, w := range k.WakesBy(p.Initiator, p.Stopped+1, p.Starting, nil) {
-		if w.Signal || w.Call >= 0 && !k.isFutex(w.Call) || w.User != 0 && !inStack(k.Stack(w.User), "runtime.startTheWorld") {
+		if w.Signal || w.Call >= 0 && !k.isFutex(w.Call) || w.User != 0 &&
+			!inStack(k.Stack(w.User), "runtime.startTheWorld") {
 			continue
 		}
 		p.Starting, how, who = w.Time, "sched_waking by the initiator", p.Initiator
@@ -157,7 +160,8 @@ func (k *Timeline) sleptOn(tid uint32, addr uint64, lo, hi int64) int64 {
 	}
 	for i := max(th.at(lo), 0); i < len(th.segs) && th.segs[i].begin < hi; i++ {
 		s := &th.segs[i]
-		if o := th.away(s); s.begin >= lo && s.doing() == Blocked && o != nil && o.flags&offFutex != 0 && o.arg == addr {
+		if o := th.away(s); s.begin >= lo && s.doing() == Blocked && o != nil &&
+			o.flags&offFutex != 0 && o.arg == addr {
 			return s.begin
 		}
 	}

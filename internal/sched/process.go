@@ -160,7 +160,8 @@ func (k *Timeline) sweep() {
 		default:
 			r.state = ProcessNone
 		}
-		if m := len(k.process.runs); m == 0 || k.process.runs[m-1].state != r.state || k.process.runs[m-1].tid != r.tid {
+		if m := len(k.process.runs); m == 0 || k.process.runs[m-1].state != r.state ||
+			k.process.runs[m-1].tid != r.tid {
 			k.process.runs = append(k.process.runs, r)
 		}
 	}

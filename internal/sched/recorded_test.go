@@ -77,7 +77,8 @@ func recordedClock(t *testing.T, b *strings.Builder, k *Timeline, a *Aligner) {
 	t.Helper()
 	sum := a.Result()
 	fmt.Fprintf(b, "align %+v\n", sum)
-	if sum.Transitions < 10000 || sum.OffCPU*10000 > sum.Transitions*5 || sum.MinNS <= 0 || sum.Unknown*20 > sum.Transitions {
+	if sum.Transitions < 10000 || sum.OffCPU*10000 > sum.Transitions*5 || sum.MinNS <= 0 ||
+		sum.Unknown*20 > sum.Transitions {
 		t.Errorf("%+v", sum)
 	}
 	shifted := k.Aligner()
@@ -147,7 +148,8 @@ func recordedPauses(t *testing.T, b *strings.Builder, k *Timeline, tl *timeline.
 			continue
 		}
 		s := &stws[i]
-		r := PauseRange{Begin: tl.Abs(s.Begin), End: tl.Abs(s.End), Kind: tl.Word(s.Kind), Initiator: k.FromNS(s.Thread), Start: tl.Abs(s.Start)}
+		r := PauseRange{Begin: tl.Abs(s.Begin), End: tl.Abs(s.End), Kind: tl.Word(s.Kind),
+			Initiator: k.FromNS(s.Thread), Start: tl.Abs(s.Start)}
 		if s.LastStop != 0 {
 			r.LastStop, r.LastThread = tl.Abs(s.LastStop), k.FromNS(s.AwaitedThread)
 		}
@@ -200,7 +202,8 @@ func recordedControls(t *testing.T, b *strings.Builder, k *Timeline, a *Aligner,
 	fair, random, other := a.Fair(lengths, 50), k.randomWindows(lengths, 50), k.uninvolved(long)
 	fmt.Fprintf(b, "covered and edge, of: real %v, fair %v, random %v, uninvolved %v\n", real, fair, random, other)
 	share := func(c Control) float64 { return float64(c.Edge) / float64(c.N) }
-	if real.N < 5 || share(real) < 0.8 || share(random) > 0.05 || share(other) > 0.05 || share(fair) > share(real)/2 || fair.N < 300 {
+	if real.N < 5 || share(real) < 0.8 || share(random) > 0.05 || share(other) > 0.05 ||
+		share(fair) > share(real)/2 || fair.N < 300 {
 		t.Error("the controls look like the pauses")
 	}
 }

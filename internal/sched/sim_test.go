@@ -55,11 +55,14 @@ type simCPU struct {
 //  3. One CPU decides: an idle one takes the next of its queue; a thread without quota is
 //     throttled; one whose turn is over is preempted or goes to sleep.
 func simulate(cpus, n, neighbours, turns int, quota bool, seed uint64) *truth {
-	m := &machine{rnd: rand.New(rand.NewPCG(seed, 1)), now: 1000, mayRun: true, period: 101_000, cpus: make([]simCPU, cpus),
-		truth: &truth{records: records{header: kernel.Header{Source: "bpf", AllTasks: true, PerTask: true}, block: 4096},
+	m := &machine{rnd: rand.New(rand.NewPCG(seed, 1)), now: 1000, mayRun: true, period: 101_000,
+		cpus: make([]simCPU, cpus),
+		truth: &truth{records: records{header: kernel.Header{Source: "bpf", AllTasks: true,
+			PerTask: true}, block: 4096},
 			states: map[uint32][]Stretch{}, held: make([][]Run, cpus)}}
 	for i := range n + neighbours {
-		m.threads = append(m.threads, &simThread{tid: uint32(100 + i), target: i < n, state: Blocked, cpu: m.rnd.IntN(cpus), wakeAt: int64(1000 + m.rnd.IntN(50000))})
+		m.threads = append(m.threads, &simThread{tid: uint32(100 + i), target: i < n,
+			state: Blocked, cpu: m.rnd.IntN(cpus), wakeAt: int64(1000 + m.rnd.IntN(50000))})
 	}
 	for c := range cpus {
 		m.header.CPUs = append(m.header.CPUs, c)
@@ -142,7 +145,8 @@ func (m *machine) wakeOne() {
 	m.now++
 	waker := m.cpus[m.rnd.IntN(len(m.cpus))].on
 	if t.target {
-		r := kernel.Record{Kind: kernel.Waking, TID: t.tid, Other: waker.number(), Flags: kernel.Target | kernel.Interrupt}
+		r := kernel.Record{Kind: kernel.Waking, TID: t.tid, Other: waker.number(),
+			Flags: kernel.Target | kernel.Interrupt}
 		if waker != nil && waker.target {
 			r.Flags = kernel.Target | kernel.OtherTarget
 		}
@@ -249,8 +253,10 @@ func TestKernelTruth(t *testing.T) {
 					if j == len(want) {
 						t.Fatalf("thread %d at %d: the truth ends", tid, at)
 					}
-					if want[j].Doing != g.Doing || g.Doing == Blocked && g.Block != want[j].Block || (g.Doing == Queued || g.Doing == OnCPU) && g.CPU != want[j].CPU {
-						t.Fatalf("quota %v: thread %d at %d: want %s since %d on %d, got %s", quota, tid, at, doingWords[want[j].Doing], want[j].Begin, want[j].CPU, g.text())
+					if want[j].Doing != g.Doing || g.Doing == Blocked && g.Block != want[j].Block ||
+						(g.Doing == Queued || g.Doing == OnCPU) && g.CPU != want[j].CPU {
+						t.Fatalf("quota %v: thread %d at %d: want %s since %d on %d, got %s", quota,
+							tid, at, doingWords[want[j].Doing], want[j].Begin, want[j].CPU, g.text())
 					}
 					compared[g.Doing] += min(want[j].End, g.End) - at
 					at = want[j].End
@@ -267,7 +273,8 @@ func TestKernelTruth(t *testing.T) {
 				}
 				for _, b := range k.Behind(tid, g.Begin, g.End, nil) {
 					if held[b.TID] != b.NS {
-						t.Fatalf("thread %d queued %d..%d on %d: behind %d for %d ns, want %d", tid, g.Begin, g.End, g.CPU, b.TID, b.NS, held[b.TID])
+						t.Fatalf("thread %d queued %d..%d on %d: behind %d for %d ns, want %d", tid,
+							g.Begin, g.End, g.CPU, b.TID, b.NS, held[b.TID])
 					}
 				}
 			}
@@ -352,7 +359,8 @@ func TestKernelMissing(t *testing.T) {
 					continue
 				}
 				for _, w := range want {
-					if w.End <= g.Begin || w.Begin >= g.End || w.Doing == g.Doing && (w.CPU == g.CPU || w.Doing != OnCPU) {
+					if w.End <= g.Begin || w.Begin >= g.End || w.Doing == g.Doing &&
+						(w.CPU == g.CPU || w.Doing != OnCPU) {
 						continue
 					}
 					t.Fatalf("without record %d (%+v): thread %d: %s, it was %s on %d from %d to %d", at, s.recs[at], tid, g.text(), doingWords[w.Doing], w.CPU, w.Begin, w.End)
@@ -384,7 +392,9 @@ func TestKernelFolded(t *testing.T) {
 			}
 			for _, r := range s.held[q.CPU] {
 				if b, e := max(r.Begin, q.Begin), min(r.End, q.End); b < e && r.TID != 0 && !own(r.TID) {
-					less.recs = append(less.recs, kernel.Record{Time: e, Kind: kernel.Held, CPU: uint16(q.CPU), TID: tid, Other: r.TID, Flags: kernel.Target, Arg: [3]uint64{uint64(e - b)}})
+					less.recs = append(less.recs, kernel.Record{Time: e, Kind: kernel.Held,
+						CPU: uint16(q.CPU), TID: tid, Other: r.TID, Flags: kernel.Target,
+						Arg: [3]uint64{uint64(e - b)}})
 				}
 			}
 		}
@@ -412,7 +422,8 @@ func TestKernelFolded(t *testing.T) {
 			}
 			for _, b := range k.Behind(tid, g.Begin, g.End, nil) {
 				if want[b.TID] != b.NS {
-					t.Fatalf("thread %d queued %d..%d on %d: behind %d for %d ns, want %v", tid, g.Begin, g.End, g.CPU, int32(b.TID), b.NS, want)
+					t.Fatalf("thread %d queued %d..%d on %d: behind %d for %d ns, want %v", tid,
+						g.Begin, g.End, g.CPU, int32(b.TID), b.NS, want)
 				}
 				checked++
 			}

@@ -128,7 +128,8 @@ func within(stack, record Block, d Doing) Block {
 // expand makes a Stretch of a segment, without its times.
 func (k *Timeline) expand(th *thread, g *segment, s *Stretch) {
 	*s = Stretch{Doing: g.doing(), CPU: int32(g.cpu), Syscall: -1, WakerCall: -1,
-		Approx: g.meta&segApprox != 0, Preempted: g.meta&segPreempted != 0, Unthrottled: g.meta&segUnthrottled != 0, ByGroup: g.meta&segByGroup != 0}
+		Approx: g.meta&segApprox != 0, Preempted: g.meta&segPreempted != 0,
+		Unthrottled: g.meta&segUnthrottled != 0, ByGroup: g.meta&segByGroup != 0}
 	switch s.Doing {
 	case Queued, Throttled, Blocked:
 	default:

@@ -25,7 +25,8 @@ var callsByArch = map[string]*callClass{
 			BlockDisk:    {26, 74, 75, 162, 277, 306}, // msync, fsync, fdatasync, sync, sync_file_range, syncfs
 			BlockOther:   {34, 128, 130},              // pause, rt_sigtimedwait, rt_sigsuspend
 		}),
-		futex: set(202, 455), exits: set(60), kills: set(231), signals: set(62, 129, 200, 234, 297, 424), polls: set(7, 23, 270, 271),
+		futex: set(202, 455), exits: set(60), kills: set(231),
+		signals: set(62, 129, 200, 234, 297, 424), polls: set(7, 23, 270, 271),
 		// read, write, readv, writev, sendfile, preadv, pwritev, preadv2, pwritev2
 		files: set(0, 1, 19, 20, 40, 295, 296, 327, 328),
 	},
@@ -38,7 +39,8 @@ var callsByArch = map[string]*callClass{
 			BlockDisk:    {81, 82, 83, 84, 227, 267},
 			BlockOther:   {133, 137},
 		}),
-		futex: set(98, 455), exits: set(93), kills: set(94), signals: set(129, 130, 131, 138, 240, 424), polls: set(72, 73),
+		futex: set(98, 455), exits: set(93), kills: set(94),
+		signals: set(129, 130, 131, 138, 240, 424), polls: set(72, 73),
 		files: set(63, 64, 65, 66, 69, 70, 71, 286, 287),
 	},
 }

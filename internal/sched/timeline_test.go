@@ -16,7 +16,8 @@ var update = flag.Bool("update", false, "rewrite goldens")
 
 var doingWords = [...]string{"unknown", "on", "queued", "throttled", "blocked", "gone"}
 
-var blockWords = [...]string{"", "other", "futex", "network", "timer", "pipe", "disk", "fault", "reclaim", "memcg", "compaction", "mmap_lock", "tlb", "numa", "child", "kernel lock", "idle", "stopped"}
+var blockWords = [...]string{"", "other", "futex", "network", "timer", "pipe", "disk", "fault",
+	"reclaim", "memcg", "compaction", "mmap_lock", "tlb", "numa", "child", "kernel lock", "idle", "stopped"}
 
 func (s *Stretch) text() string {
 	var b strings.Builder
@@ -92,7 +93,8 @@ func answers(k *Timeline, asks []string) (string, error) {
 			}
 		case "process":
 			for _, s := range k.Process(lo, hi, nil) {
-				fmt.Fprintf(&b, "\t%d..%d %s %d\n", s.Begin, s.End, [...]string{"unknown", "on", "throttled", "queued", "none", "stopped"}[s.State], s.TID)
+				fmt.Fprintf(&b, "\t%d..%d %s %d\n", s.Begin, s.End,
+					[...]string{"unknown", "on", "throttled", "queued", "none", "stopped"}[s.State], s.TID)
 			}
 		case "woken":
 			for _, w := range k.Woken(uint32(tid), lo, hi, nil) {
@@ -213,7 +215,8 @@ func exact(k *Timeline, windows int) error {
 	}
 	tids = tids[:min(len(tids), 20)]
 	var edges []int64
-	for _, e := range []int64{begin - 5, begin, begin + 1, begin + (end-begin)/3, begin + (end-begin)/2, end - 1, end, end + 5} {
+	for _, e := range []int64{begin - 5, begin, begin + 1, begin + (end-begin)/3, begin +
+		(end-begin)/2, end - 1, end, end + 5} {
 		edges = append(edges, clampTime(e))
 	}
 	for i := 0; i < len(k.events) && len(edges) < windows; i++ {
@@ -229,7 +232,8 @@ func exact(k *Timeline, windows int) error {
 				at := lo
 				for _, s := range k.Stretches(tid, lo, hi, nil) {
 					if s.Begin != at || s.End <= s.Begin {
-						return fmt.Errorf("states of %d in %d..%d: %d..%d does not follow %d", tid, lo, hi, s.Begin, s.End, at)
+						return fmt.Errorf("states of %d in %d..%d: %d..%d does not follow %d", tid,
+							lo, hi, s.Begin, s.End, at)
 					}
 					if s.Whole.Begin > s.Begin || s.Whole.End < s.End {
 						return fmt.Errorf("states of %d: %d..%d is cut from %v", tid, s.Begin, s.End, s.Whole)
@@ -270,7 +274,8 @@ func exact(k *Timeline, windows int) error {
 				at := lo
 				for _, r := range k.Runs(cpu, lo, hi, nil) {
 					if r.Begin != at || r.End <= r.Begin {
-						return fmt.Errorf("CPU %d in %d..%d: %d..%d does not follow %d", cpu, lo, hi, r.Begin, r.End, at)
+						return fmt.Errorf("CPU %d in %d..%d: %d..%d does not follow %d", cpu, lo,
+							hi, r.Begin, r.End, at)
 					}
 					at = r.End
 				}
@@ -287,7 +292,8 @@ func exact(k *Timeline, windows int) error {
 			return err
 		}
 	}
-	for _, r := range []PauseRange{{Begin: begin, End: end, Initiator: 1}, {Begin: begin + 5, End: end - 5, Initiator: 3, LastStop: begin + 7, LastThread: 2, Start: begin + 9},
+	for _, r := range []PauseRange{{Begin: begin, End: end, Initiator: 1},
+		{Begin: begin + 5, End: end - 5, Initiator: 3, LastStop: begin + 7, LastThread: 2, Start: begin + 9},
 		{Begin: end, End: begin, Initiator: 1, LastStop: end, LastThread: 4}} {
 		p := k.Pause(r)
 		if err := p.check(); err != nil {

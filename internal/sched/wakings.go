@@ -41,7 +41,8 @@ func (k *Timeline) Woken(tid uint32, lo, hi int64, dst []Waking) []Waking {
 // wokenAt is the waking with which segment i of th starts, if it does with one.
 func (k *Timeline) wokenAt(th *thread, i int) (w Waking, ok bool) {
 	g, prev := &th.segs[i], &th.segs[i-1]
-	if g.doing() != Queued || g.off == 0 || g.meta&(segPreempted|segUnthrottled) != 0 || prev.doing() == Queued || prev.doing() == Throttled {
+	if g.doing() != Queued || g.off == 0 || g.meta&(segPreempted|segUnthrottled) != 0 ||
+		prev.doing() == Queued || prev.doing() == Throttled {
 		return w, false
 	}
 	o := &th.offs[g.off-1].waker
@@ -52,7 +53,8 @@ func (k *Timeline) wokenAt(th *thread, i int) (w Waking, ok bool) {
 	if prev.doing() == OnCPU {
 		begin = g.begin // woken just before it would have slept
 	}
-	return Waking{th.tid, g.begin, begin, o.tid, o.flags&wakerInterrupt != 0, o.flags&wakerTarget != 0, o.flags&wakerSignal != 0,
+	return Waking{th.tid, g.begin, begin, o.tid, o.flags&wakerInterrupt != 0,
+		o.flags&wakerTarget != 0, o.flags&wakerSignal != 0,
 		o.kernel, o.user, int32(o.call), o.arg}, true
 }
 
@@ -86,12 +88,14 @@ func (k *Timeline) WakesBy(tid uint32, lo, hi int64, dst []Waking) []Waking {
 		}
 		for _, l := range k.wakers.byWaker {
 			slices.SortFunc(l, func(a, b wakeRef) int {
-				return cmp.Or(cmp.Compare(k.threads[a.th].segs[a.seg].begin, k.threads[b.th].segs[b.seg].begin), cmp.Compare(a.th, b.th))
+				return cmp.Or(cmp.Compare(k.threads[a.th].segs[a.seg].begin,
+					k.threads[b.th].segs[b.seg].begin), cmp.Compare(a.th, b.th))
 			})
 		}
 	})
 	l := k.wakers.byWaker[tid]
-	for i := sort.Search(len(l), func(i int) bool { return k.threads[l[i].th].segs[l[i].seg].begin >= lo }); i < len(l); i++ {
+	for i := sort.Search(len(l),
+		func(i int) bool { return k.threads[l[i].th].segs[l[i].seg].begin >= lo }); i < len(l); i++ {
 		w, ok := k.wokenAt(&k.threads[l[i].th], int(l[i].seg))
 		if !ok || w.Time >= hi {
 			break

@@ -111,7 +111,8 @@ func some(name string) []byte {
 func (p *Process) is(name string) bool {
 	const commBytes = 15
 	by := func(file string) bool { return file != "" && path.Base(file) == name }
-	return p.Comm == name || len(name) > commBytes && p.Comm == name[:commBytes] && (by(p.Exe) || by(p.Program)) || by(p.Exe)
+	return p.Comm == name || len(name) > commBytes && p.Comm == name[:commBytes] &&
+		(by(p.Exe) || by(p.Program)) || by(p.Exe)
 }
 
 // in reports whether one of its cgroups has a part that fits.

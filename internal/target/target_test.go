@@ -19,8 +19,10 @@ func TestParse(t *testing.T) {
 	id := strings.Repeat("0123456789abcdef", 4)
 	for arg, want := range map[string]Arg{
 		"4121": {PID, "4121", 4121}, ":8080": {Port, ":8080", 8080}, "http://h:6060/x": {URL, "http://h:6060/x", 0},
-		"shop.service": {Unit, "shop.service", 0}, "unit:shop": {Unit, "shop.service", 0}, "unit:a.scope": {Unit, "a.scope", 0},
-		"deadbeefcafe": {Container, "deadbeefcafe", 0}, "DEADBEEFCAFE": {Container, "deadbeefcafe", 0}, id: {Container, id, 0},
+		"shop.service": {Unit, "shop.service", 0}, "unit:shop": {Unit, "shop.service", 0},
+		"unit:a.scope": {Unit, "a.scope", 0},
+		"deadbeefcafe": {Container, "deadbeefcafe", 0}, "DEADBEEFCAFE": {Container, "deadbeefcafe",
+			0}, id: {Container, id, 0},
 		"123456789012": {Container, "123456789012", 0}, "container:shop-1_a.b": {Named, "shop-1_a.b", 0},
 		"mysqld": {Program, "mysqld", 0}, "deadbeef": {Program, "deadbeef", 0}, "my app": {Program, "my app", 0},
 	} {
@@ -28,7 +30,8 @@ func TestParse(t *testing.T) {
 			t.Errorf("%s: %+v, %v, want %+v", arg, got, err, want)
 		}
 	}
-	for _, arg := range []string{"", ":0", ":65536", ":http", ":", "0", "99999999999", "host:80", "/bin/sh", "container:", "container:--help", "container:a b", "unit:", "unit:a/b", "a\nb"} {
+	for _, arg := range []string{"", ":0", ":65536", ":http", ":", "0", "99999999999", "host:80",
+		"/bin/sh", "container:", "container:--help", "container:a b", "unit:", "unit:a/b", "a\nb"} {
 		if got, err := Parse(arg); err == nil || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: %+v, %v", arg, got, err)
 		}
@@ -59,13 +62,18 @@ func proc(t *testing.T, lines ...string) string {
 }
 
 func TestFind(t *testing.T) {
-	const id, other = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "aaaaaaaaaaaabbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+	const id, other = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+		"aaaaaaaaaaaabbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 	m := Machine{
 		Proc: proc(t,
-			"2|kthreadd||/", "10|shop|/usr/bin/shop -x|/system.slice/shop.service", "11|nginx|nginx: master|/system.slice/nginx.service",
-			"12|nginx|nginx: worker|/system.slice/nginx.service/sub", "13|a-program-with-|/opt/a-program-with-a-long-name|/user.slice",
-			"14|a-program-with-|/opt/a-program-with-another|/user.slice", "20|app|/app|/system.slice/docker-"+id+".scope",
-			"21|web|/web|/kubepods.slice/pod1/cri-containerd-"+other+".scope", "22|) evil (|/evil|/machine.slice/libpod-payload-cccccccccccc.scope"),
+			"2|kthreadd||/", "10|shop|/usr/bin/shop -x|/system.slice/shop.service",
+			"11|nginx|nginx: master|/system.slice/nginx.service",
+			"12|nginx|nginx: worker|/system.slice/nginx.service/sub",
+			"13|a-program-with-|/opt/a-program-with-a-long-name|/user.slice",
+			"14|a-program-with-|/opt/a-program-with-another|/user.slice",
+			"20|app|/app|/system.slice/docker-"+id+".scope",
+			"21|web|/web|/kubepods.slice/pod1/cri-containerd-"+other+".scope",
+			"22|) evil (|/evil|/machine.slice/libpod-payload-cccccccccccc.scope"),
 		Run: func(_ context.Context, tool string, args ...string) ([]byte, error) {
 			switch {
 			case tool == "docker" && slices.Contains(args, "app"):
@@ -77,7 +85,8 @@ func TestFind(t *testing.T) {
 		},
 	}
 	for arg, want := range map[string]int{
-		"77": 77, "shop": 10, "shop.service": 10, "unit:shop": 10, "a-program-with-a-long-name": 13, "aaaaaaaaaaaaa": 20, "aaaaaaaaaaaabb": 21,
+		"77": 77, "shop": 10, "shop.service": 10, "unit:shop": 10, "a-program-with-a-long-name": 13,
+		"aaaaaaaaaaaaa": 20, "aaaaaaaaaaaabb": 21,
 		"container:app": 20, "cccccccccccc": 22, ") evil (": 22,
 	} {
 		a, err := Parse(arg)
@@ -105,11 +114,13 @@ func TestFind(t *testing.T) {
 		}
 	}
 	for arg, want := range map[string]string{
-		"kthreadd": "no process runs a program", "sho": "no process runs", "container:none": "docker: no such container", "dddddddddddd": "no process is in a cgroup",
+		"kthreadd": "no process runs a program", "sho": "no process runs",
+		"container:none": "docker: no such container", "dddddddddddd": "no process is in a cgroup",
 		"unit:none": "systemctl status none.service", ":1": "nobody listens",
 	} {
 		a, _ := Parse(arg)
-		if _, err := m.Find(t.Context(), a); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+		if _, err := m.Find(t.Context(), a); err == nil || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v, want %q", arg, err, want)
 		}
 	}

@@ -210,7 +210,8 @@ func (c *collector) markNS(s, e, now int64) int64 {
 
 // sum is [Timeline.GC].
 func (c *collector) sum(now int64) GC {
-	g := GC{Cycles: c.cycles, MarkNS: c.pastNS, AssistNS: c.assistNS, GoalMin: c.goalMin, GoalMax: c.goalMax, LiveMax: c.liveMax,
+	g := GC{Cycles: c.cycles, MarkNS: c.pastNS, AssistNS: c.assistNS, GoalMin: c.goalMin,
+		GoalMax: c.goalMax, LiveMax: c.liveMax,
 		Assists: c.assists, Triggers: c.triggers}
 	if c.marked > 0 {
 		g.Marked, g.Goal = c.markedSum/c.marked<<10, c.goalSum/c.marked<<10

@@ -148,7 +148,8 @@ func (h *history) rotate(now int64, count int32, known int) {
 	}
 	h.cur = h.at(h.next)
 	h.room -= cap(h.cur.occ)
-	*h.cur = block{begin: now, occ: h.cur.occ[:0], threads: h.cur.threads[:0], numbers: h.cur.numbers[:0], sum: h.cur.sum[:0]}
+	*h.cur = block{begin: now, occ: h.cur.occ[:0], threads: h.cur.threads[:0],
+		numbers: h.cur.numbers[:0], sum: h.cur.sum[:0]}
 	h.first = max(h.first, h.next-maxBlocks+1)
 }
 
@@ -159,7 +160,8 @@ func (h *history) from(s int64) uint64 {
 	for steps := 0; ; steps++ {
 		switch {
 		case steps > 32:
-			n = h.first + uint64(sort.Search(int(h.next-h.first), func(i int) bool { return h.at(h.first+uint64(i)).end > s }))
+			n = h.first + uint64(sort.Search(int(h.next-h.first),
+				func(i int) bool { return h.at(h.first+uint64(i)).end > s }))
 		case n > h.first && h.at(n-1).end > s:
 			n--
 			continue

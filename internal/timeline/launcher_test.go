@@ -15,8 +15,10 @@ func TestLaunchers(t *testing.T) {
 		launchers []string
 		at, want  string
 	}{
-		{[]string{"main.spawn.func1"}, "internal/poll.(*FD).Read<net.(*conn).Read<main.(*client).read<main.serve.func2<main.spawn.func1", "main.serve.func2"},
-		{[]string{"sync.(*WaitGroup).Go.func1", "main.spawn.func1"}, "time.Sleep<main.work<main.spawn.func1", "main.work"},
+		{[]string{"main.spawn.func1"},
+			"internal/poll.(*FD).Read<net.(*conn).Read<main.(*client).read<main.serve.func2<main.spawn.func1", "main.serve.func2"},
+		{[]string{"sync.(*WaitGroup).Go.func1", "main.spawn.func1"},
+			"time.Sleep<main.work<main.spawn.func1", "main.work"},
 		{[]string{"main.spawn.func1"}, "sync.(*Mutex).Lock<main.spawn.func1", "main.spawn.func1"},
 		{nil, "time.Sleep<main.work<main.spawn.func1", "main.spawn.func1"},
 	} {
@@ -49,7 +51,8 @@ func TestWrappers(t *testing.T) {
 		{"19", deep, "main.wrapper"},
 		{"26", "time.Sleep<main.serve<runtime.goexit", "main.wrapper"}, // there a stack shows it
 	} {
-		src := twin.Must("version " + tc.version + "\ngoroutine A main.main\n\t0 running on 0\n\t90 end\ngoroutine G main.wrapper\n\t1 created by A at main.main\n\t2 running on 1\n\t20 waiting sleep at " + tc.at + "\n\t30 runnable by P\n\t31 running\n\t40 end\n")
+		src := twin.Must("version " + tc.version +
+			"\ngoroutine A main.main\n\t0 running on 0\n\t90 end\ngoroutine G main.wrapper\n\t1 created by A at main.main\n\t2 running on 1\n\t20 waiting sleep at " + tc.at + "\n\t30 runnable by P\n\t31 running\n\t40 end\n")
 		tl := New(src, Options{})
 		got := map[string]bool{}
 		for b := range src.Blocks() {

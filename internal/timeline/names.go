@@ -84,12 +84,14 @@ func traitsOf(name string) trait {
 		pkg = name[:slash+1+dot]
 	}
 	switch pkg {
-	case "runtime", "sync", "internal/sync", "internal/runtime", "internal/poll", "internal/race", "internal/runtime/maps", "sync/atomic":
+	case "runtime", "sync", "internal/sync", "internal/runtime", "internal/poll", "internal/race",
+		"internal/runtime/maps", "sync/atomic":
 		t |= traitSync
 		if strings.HasPrefix(name[len(pkg):], ".runtime_") {
 			t |= traitPark
 		}
-	case "net", "bufio", "io", "syscall", "crypto/tls", "os", "internal/syscall/unix", "internal/runtime/syscall", "time",
+	case "net", "bufio", "io", "syscall", "crypto/tls", "os", "internal/syscall/unix",
+		"internal/runtime/syscall", "time",
 		"io/ioutil", "golang.org/x/sys/unix", "iter", "reflect", "container/list":
 		t |= traitPlumb
 	}
@@ -112,7 +114,8 @@ func lastWord(name string) string {
 			return name
 		}
 		last := name[i+1:]
-		if strings.HasPrefix(last, "func") && strings.Trim(last[4:], "0123456789") == "" || strings.Trim(last, "0123456789") == "" {
+		if strings.HasPrefix(last, "func") && strings.Trim(last[4:], "0123456789") == "" ||
+			strings.Trim(last, "0123456789") == "" {
 			name = name[:i]
 			continue
 		}
@@ -125,7 +128,8 @@ func lastWord(name string) string {
 func wrapsLock(w string) bool {
 	w = strings.ToLower(w)
 	for _, p := range []string{"try", "rw", "read", "write", "r", "w", "must", "mu"} {
-		if rest, ok := strings.CutPrefix(w, p); ok && (strings.HasPrefix(rest, "lock") || strings.HasPrefix(rest, "unlock")) {
+		if rest, ok := strings.CutPrefix(w, p); ok &&
+			(strings.HasPrefix(rest, "lock") || strings.HasPrefix(rest, "unlock")) {
 			return true
 		}
 	}
@@ -161,14 +165,19 @@ func kindOf(name string) frameKind {
 		return frameGCStart
 	case has("runtime.gcWaitOnMark"), name == "runtime.GC":
 		return frameMarkDone
-	case has("runtime.stopTheWorld", "runtime.ReadMemStats", "runtime.traceAdvance", "runtime.GOMAXPROCS", "runtime.StartTrace",
-		"runtime.StopTrace", "runtime.startTheWorld", "runtime.traceStart", "runtime.goroutineProfile", "runtime.stopTrace"):
+	case has("runtime.stopTheWorld", "runtime.ReadMemStats", "runtime.traceAdvance",
+		"runtime.GOMAXPROCS", "runtime.StartTrace",
+		"runtime.StopTrace", "runtime.startTheWorld", "runtime.traceStart",
+		"runtime.goroutineProfile", "runtime.stopTrace"):
 		return frameSTW
 	case has("runtime.gcAssistAlloc", "runtime.gcParkAssist"):
 		return frameAssist
-	case has("runtime.gcBgMarkWorker", "runtime.bgsweep", "runtime.bgscavenge", "runtime.runfinq", "runtime.runFinalizers",
-		"runtime.forcegchelper", "runtime.(*scavengerState)", "runtime.runCleanups", "runtime.(*cleanupQueue)", "runtime.timerproc",
-		"runtime.ReadTrace", "runtime.readTrace", "runtime.createfing", "runtime.(*traceAdvancerState)", "runtime.ensureSigM"):
+	case has("runtime.gcBgMarkWorker", "runtime.bgsweep", "runtime.bgscavenge", "runtime.runfinq",
+		"runtime.runFinalizers",
+		"runtime.forcegchelper", "runtime.(*scavengerState)", "runtime.runCleanups",
+		"runtime.(*cleanupQueue)", "runtime.timerproc",
+		"runtime.ReadTrace", "runtime.readTrace", "runtime.createfing",
+		"runtime.(*traceAdvancerState)", "runtime.ensureSigM"):
 		return frameIdle
 	}
 	return frameRuntime

@@ -57,10 +57,12 @@ goroutine B main.serve
 		}
 		n := tl.Naps
 		if n.N != 2 || n.Wakes != 9 || len(n.Sites) != 1 {
-			t.Errorf("version %s: %d naps at %d places, %d ends of waits; want 2 at 1, 9", version, n.N, len(n.Sites), n.Wakes)
+			t.Errorf("version %s: %d naps at %d places, %d ends of waits; want 2 at 1, 9", version,
+				n.N, len(n.Sites), n.Wakes)
 		}
 		for stack, s := range n.Sites {
-			if f := src.Frames(nil, exectrace.StackID(stack)); s.N != 2 || len(f) == 0 || f[len(f)-1].Func != "main.poll" {
+			if f := src.Frames(nil, exectrace.StackID(stack)); s.N != 2 || len(f) == 0 ||
+				f[len(f)-1].Func != "main.poll" {
 				t.Errorf("version %s: %d at %v", version, s.N, f)
 			}
 		}

@@ -30,7 +30,8 @@ func TestQuick(t *testing.T) {
 				for i := range block {
 					ev := &block[i]
 					if n++; c.gap > 0 && n%c.gap == 0 {
-						lost := exectrace.Event{Kind: exectrace.KindGap, Time: ev.Time, Arg: [2]uint64{uint64(ev.Time) + 1000, uint64(ev.Time)}, Slot: exectrace.NoSlot}
+						lost := exectrace.Event{Kind: exectrace.KindGap, Time: ev.Time,
+							Arg: [2]uint64{uint64(ev.Time) + 1000, uint64(ev.Time)}, Slot: exectrace.NoSlot}
 						a.Apply(&lost)
 						b.Apply(&lost)
 					}
@@ -42,10 +43,13 @@ func TestQuick(t *testing.T) {
 					if ev.Kind == exectrace.KindGoroutine {
 						compared++
 					}
-					if a.head != b.head || a.oldest != b.oldest || *a.at(a.head - 1) != *b.at(b.head - 1) || a.Woken != b.Woken ||
+					if a.head != b.head || a.oldest != b.oldest ||
+						*a.at(a.head - 1) != *b.at(b.head - 1) || a.Woken != b.Woken ||
 						a.runnable != b.runnable || a.runnableNS != b.runnableNS ||
-						a.procs.wakeNS != b.procs.wakeNS || a.procs.cap != b.procs.cap || a.procs.used != b.procs.used || a.procs.spare != b.procs.spare {
-						t.Fatalf("%s, %d bytes, a gap every %d: the paths part at event %d: %+v", name, c.bytes, c.gap, n, ev)
+						a.procs.wakeNS != b.procs.wakeNS || a.procs.cap != b.procs.cap ||
+						a.procs.used != b.procs.used || a.procs.spare != b.procs.spare {
+						t.Fatalf("%s, %d bytes, a gap every %d: the paths part at event %d: %+v",
+							name, c.bytes, c.gap, n, ev)
 					}
 				}
 			}
@@ -53,9 +57,12 @@ func TestQuick(t *testing.T) {
 				t.Errorf("%s: nothing was compared", name)
 			}
 			for what, pair := range map[string][2]any{
-				"segments": {slices.Equal(a.segs, b.segs), true}, "goroutines": {a.slots, b.slots}, "identities": {a.idents, b.idents},
-				"waiting": {a.waiting, b.waiting}, "Ps": {a.procs.ps, b.procs.ps}, "who ran": {a.procs.heldNS, b.procs.heldNS},
-				"capacity": {a.Capacity(), b.Capacity()}, "silences": {a.Silence, b.Silence}, "wakes": {a.Wakes(), b.Wakes()},
+				"segments": {slices.Equal(a.segs, b.segs), true}, "goroutines": {a.slots, b.slots},
+				"identities": {a.idents, b.idents},
+				"waiting":    {a.waiting, b.waiting}, "Ps": {a.procs.ps, b.procs.ps},
+				"who ran":  {a.procs.heldNS, b.procs.heldNS},
+				"capacity": {a.Capacity(), b.Capacity()}, "silences": {a.Silence, b.Silence},
+				"wakes":           {a.Wakes(), b.Wakes()},
 				"stop-the-worlds": {a.stops.stws, b.stops.stws}, "gaps": {a.gaps, b.gaps},
 			} {
 				if !reflect.DeepEqual(pair[0], pair[1]) {

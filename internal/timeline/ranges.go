@@ -111,5 +111,6 @@ func (t *Timeline) stwBegin(g *G, ev *exectrace.Event, slot uint32, now int64) {
 	if id.Entry <= t.launchers && ev.Stack != 0 {
 		id.Entry = t.Get(ev.Stack).Entry
 	}
-	t.stops.begin(STW{Begin: now, Kind: ev.Name, GoID: id.GoID, Initiator: id.Entry, Stack: ev.Stack}, slot, g.proc, ev.M)
+	t.stops.begin(STW{Begin: now, Kind: ev.Name, GoID: id.GoID, Initiator: id.Entry,
+		Stack: ev.Stack}, slot, g.proc, ev.M)
 }

@@ -188,7 +188,8 @@ func (s *Stacks) class(reason exectrace.Reason, id exectrace.StackID) Wait {
 		return WaitScan
 	case exectrace.ReasonUntilGCEnds:
 		return WaitMarkTerm
-	case exectrace.ReasonSweeperIdle, exectrace.ReasonGCWorkerIdle, exectrace.ReasonSystem, exectrace.ReasonForever, exectrace.ReasonDebugCall:
+	case exectrace.ReasonSweeperIdle, exectrace.ReasonGCWorkerIdle, exectrace.ReasonSystem,
+		exectrace.ReasonForever, exectrace.ReasonDebugCall:
 		return WaitIdle
 	}
 	kind := frameNone

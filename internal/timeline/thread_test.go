@@ -25,7 +25,8 @@ func TestThread(t *testing.T) {
 			for i := range block {
 				ev := &block[i]
 				tl.Apply(ev)
-				if ev.Kind != exectrace.KindGoroutine || ev.To != exectrace.Running && ev.To != exectrace.Syscall || tl.now < tl.inGapUntil {
+				if ev.Kind != exectrace.KindGoroutine || ev.To != exectrace.Running &&
+					ev.To != exectrace.Syscall || tl.now < tl.inGapUntil {
 					continue
 				}
 				want := uint32(0)
@@ -34,7 +35,8 @@ func TestThread(t *testing.T) {
 				}
 				g := tl.Slot(ev.Slot)
 				if s := tl.Seg(uint32(g.Cur)); s != nil && s.Thread() != want {
-					t.Fatalf("%s: at %d: goroutine %d is on thread %d, its segment says %d", name, ev.Time, ev.G, want, s.Thread())
+					t.Fatalf("%s: at %d: goroutine %d is on thread %d, its segment says %d", name,
+						ev.Time, ev.G, want, s.Thread())
 				}
 				if want != 0 {
 					checked++

@@ -37,7 +37,8 @@ const fewestSlices = 4
 
 // student is the 97.5 % quantile of Student's t.
 func student(freedom int) float64 {
-	table := [...]float64{0, 12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14, 2.13, 2.12, 2.11, 2.10, 2.09, 2.09}
+	table := [...]float64{0, 12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20,
+		2.18, 2.16, 2.14, 2.13, 2.12, 2.11, 2.10, 2.09, 2.09}
 	if freedom < len(table) {
 		return table[freedom]
 	}

@@ -6,7 +6,8 @@ import (
 	"github.com/whystall/whystall/internal/evidence"
 )
 
-var all = []evidence.Counted{evidence.CountedCPU, evidence.CountedQueued, evidence.CountedThrottled, evidence.CountedSwitches, evidence.CountedRead, evidence.CountedNet}
+var all = []evidence.Counted{evidence.CountedCPU, evidence.CountedQueued, evidence.CountedThrottled,
+	evidence.CountedSwitches, evidence.CountedRead, evidence.CountedNet}
 
 // stage is n slices of 200 ms in which work KB are read, each for cpu ns; jitter is by how much
 // every second slice has more, and every other less.
@@ -15,7 +16,9 @@ func stage(name evidence.StageName, n int, work, cpu, jitter float64) evidence.S
 	for i := range n {
 		j := 1 + jitter*float64(1-i%2*2)
 		s.Slices = append(s.Slices, evidence.Slice{
-			NS: 200e6, CPUNS: int64(work * cpu * j), QueuedNS: int64(work * cpu / 4), Switches: int64(2 * work), ReadBytes: int64(work * 1024), Reads: int64(work * 2), NetBytes: int64(work * 1024), NetPackets: int64(work * 2),
+			NS: 200e6, CPUNS: int64(work * cpu * j), QueuedNS: int64(work * cpu / 4),
+			Switches: int64(2 * work), ReadBytes: int64(work * 1024), Reads: int64(work * 2),
+			NetBytes: int64(work * 1024), NetPackets: int64(work * 2),
 		})
 	}
 	return s
@@ -46,14 +49,16 @@ func TestWeigh(t *testing.T) {
 	} {
 		b := weigh(all, alone, c.then)
 		if e, _ := b.Of(evidence.StageKernel, c.measure); e.Said != c.want || b.LoadChanged != c.changed {
-			t.Errorf("%s: %s is %+v, load changed %v; want %s, %v", c.name, c.measure, e, b.LoadChanged, c.want, c.changed)
+			t.Errorf("%s: %s is %+v, load changed %v; want %s, %v", c.name, c.measure, e,
+				b.LoadChanged, c.want, c.changed)
 		}
 	}
 }
 
 // Of a target that does nearly nothing, a large share is little.
 func TestIdleTarget(t *testing.T) {
-	b := weigh(all, stage(evidence.StageCounters, 10, 100, 1e4, 0.01), stage(evidence.StageKernel, 10, 100, 1.2e4, 0.01))
+	b := weigh(all, stage(evidence.StageCounters, 10, 100, 1e4, 0.01),
+		stage(evidence.StageKernel, 10, 100, 1.2e4, 0.01))
 	if e, _ := b.Of(evidence.StageKernel, CPU); e.Said != Within || e.Growth < 0.15 {
 		t.Errorf("%+v", e)
 	}
@@ -61,7 +66,8 @@ func TestIdleTarget(t *testing.T) {
 
 // Half of what a stage costs is told by the right stage.
 func TestHarm(t *testing.T) {
-	b := weigh(all, stage(evidence.StageCounters, 10, 100, 1e6, 0.01), stage(evidence.StageKernel, 10, 100, 1.01e6, 0.01), stage(evidence.StageAll, 20, 100, 1.5e6, 0.01))
+	b := weigh(all, stage(evidence.StageCounters, 10, 100, 1e6, 0.01),
+		stage(evidence.StageKernel, 10, 100, 1.01e6, 0.01), stage(evidence.StageAll, 20, 100, 1.5e6, 0.01))
 	if e, ok := b.Harm(evidence.StageKernel); ok {
 		t.Errorf("the kernel's records harm: %+v", e)
 	}
@@ -108,7 +114,8 @@ func TestNothingToCompare(t *testing.T) {
 	if b := weigh(all, stage(evidence.StageCounters, 10, 100, 1e6, 0)); b != nil {
 		t.Errorf("%+v", b)
 	}
-	if b := weigh(all, stage(evidence.StageKernel, 10, 100, 1e6, 0), stage(evidence.StageAll, 10, 100, 1e6, 0)); b != nil {
+	if b := weigh(all, stage(evidence.StageKernel, 10, 100, 1e6, 0),
+		stage(evidence.StageAll, 10, 100, 1e6, 0)); b != nil {
 		t.Errorf("%+v", b)
 	}
 }

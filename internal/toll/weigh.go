@@ -68,8 +68,10 @@ func unitOf(t *evidence.Toll, stages []evidence.Stage) Unit {
 		bytes   func(evidence.Slice) int64
 		n       func(evidence.Slice) int64
 	}{
-		{UnitRead, evidence.CountedRead, func(s evidence.Slice) int64 { return s.ReadBytes }, func(s evidence.Slice) int64 { return s.Reads }},
-		{UnitNet, evidence.CountedNet, func(s evidence.Slice) int64 { return s.NetBytes }, func(s evidence.Slice) int64 { return s.NetPackets }},
+		{UnitRead, evidence.CountedRead, func(s evidence.Slice) int64 { return s.ReadBytes },
+			func(s evidence.Slice) int64 { return s.Reads }},
+		{UnitNet, evidence.CountedNet, func(s evidence.Slice) int64 { return s.NetBytes },
+			func(s evidence.Slice) int64 { return s.NetPackets }},
 	} {
 		if !slices.Contains(t.Counters, u.counter) {
 			continue
@@ -111,7 +113,8 @@ func amount(t *evidence.Toll, m Measure, s evidence.Slice) (n float64, ok bool) 
 	case Queued:
 		return float64(s.QueuedNS), has(evidence.CountedQueued)
 	case Held:
-		return float64(s.CPUNS + s.QueuedNS), has(evidence.CountedCPU) && has(evidence.CountedQueued) && t.Threads == t.AllThreads
+		return float64(s.CPUNS + s.QueuedNS), has(evidence.CountedCPU) &&
+			has(evidence.CountedQueued) && t.Threads == t.AllThreads
 	case Switches:
 		return float64(s.Switches), has(evidence.CountedSwitches)
 	case Throttled:

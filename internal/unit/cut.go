@@ -270,7 +270,8 @@ func (c *cutter) group() request.GroupID {
 			g.Boundary = "from the thread's creation to its first wait in " + c.f.waitName(&r.site)
 		default:
 			g.Boundary = "from the end of the wait in " + c.f.waitName(&r.site) + " to the next"
-			if r.tier == tierNet && r.site.key.multi == multiMany && slices.Contains(c.f.timeline.Header().Recorded, kernel.SightTurns) {
+			if r.tier == tierNet && r.site.key.multi == multiMany &&
+				slices.Contains(c.f.timeline.Header().Recorded, kernel.SightTurns) {
 				g.Boundary += ", or to the read of another socket"
 			}
 		}
@@ -291,7 +292,8 @@ func (f *finder) waitName(s *site) string {
 			case call == "" && fr.Func[0] != '_':
 				call = fr.Func
 			}
-			if call != "" && fr.Func != "" && fr.Func != call && !fr.Inferred && !strings.Contains(fr.Module, "libc.so") {
+			if call != "" && fr.Func != "" && fr.Func != call && !fr.Inferred &&
+				!strings.Contains(fr.Module, "libc.so") {
 				return call + ", called by " + fr.Func
 			}
 		}

@@ -35,7 +35,8 @@ func (f *finder) herds() {
 	groupUnits := make([][]int32, len(t.Groups))
 	for i := range t.Units {
 		u := &t.Units[i]
-		if r := &t.roles[f.groupRole[u.Group]]; u.LeftOut == request.Kept && u.Waker != 0 && r.tier == tierThread && t.Groups[u.Group].Kind == request.KindThreadLoop {
+		if r := &t.roles[f.groupRole[u.Group]]; u.LeftOut == request.Kept && u.Waker != 0 &&
+			r.tier == tierThread && t.Groups[u.Group].Kind == request.KindThreadLoop {
 			groupUnits[u.Group] = append(groupUnits[u.Group], int32(i))
 		}
 	}
@@ -52,7 +53,8 @@ func (f *finder) herds() {
 		herded := 0
 		for i := 0; i < len(units); {
 			n := i + 1
-			for n < len(units) && t.Units[units[n]].Waker == t.Units[units[i]].Waker && t.Units[units[n]].Begin-t.Units[units[n-1]].Begin <= herdGapNS {
+			for n < len(units) && t.Units[units[n]].Waker == t.Units[units[i]].Waker &&
+				t.Units[units[n]].Begin-t.Units[units[n-1]].Begin <= herdGapNS {
 				n++
 			}
 			if n-i >= leastHerd {

@@ -41,7 +41,8 @@ func TestThreadHerd(t *testing.T) {
 		}
 		for _, g := range s.find(t).Groups {
 			if g.Entry == "work" && (g.Count != c.kept || g.LeftOut[request.Futile] != c.futile) {
-				t.Errorf("%s: %d kept, %d woken for nothing; want %d, %d", c.name, g.Count, g.LeftOut[request.Futile], c.kept, c.futile)
+				t.Errorf("%s: %d kept, %d woken for nothing; want %d, %d", c.name, g.Count,
+					g.LeftOut[request.Futile], c.kept, c.futile)
 			}
 		}
 	}

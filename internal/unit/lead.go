@@ -86,7 +86,8 @@ func takeTurns(waits []poll, span int64) map[uint32]bool {
 		sum += ns
 		squares += ns * ns
 	}
-	if expected := (sum*sum - squares) / 2 / float64(max(1, span)); len(waited) < 2 || expected < togetherNS || together*oneInOverlap > expected {
+	if expected := (sum*sum - squares) / 2 / float64(max(1, span)); len(waited) < 2 ||
+		expected < togetherNS || together*oneInOverlap > expected {
 		return nil
 	}
 	return members
@@ -99,7 +100,8 @@ func (f *finder) follow(l *life, fd uint64, members map[uint32]bool) {
 	events, condition := int32(-1), int32(-1)
 	for i := range l.sites {
 		s := &l.sites[i]
-		if s.key.block == sched.BlockNetwork && s.key.multi == multiMany && s.key.arg == fd && (events < 0 || s.blocks > l.sites[events].blocks) {
+		if s.key.block == sched.BlockNetwork && s.key.multi == multiMany && s.key.arg == fd &&
+			(events < 0 || s.blocks > l.sites[events].blocks) {
 			events = int32(i)
 		}
 	}
@@ -109,7 +111,8 @@ func (f *finder) follow(l *life, fd uint64, members map[uint32]bool) {
 	deep := f.depthOf(&l.sites[events])
 	for i := range l.sites {
 		s := &l.sites[i]
-		if s.key.block != sched.BlockFutex || s.other == 0 || 2*s.bad > s.blocks || !members[s.giver] || s.key.sig == 0 || f.depthOf(s) > deep {
+		if s.key.block != sched.BlockFutex || s.other == 0 || 2*s.bad > s.blocks ||
+			!members[s.giver] || s.key.sig == 0 || f.depthOf(s) > deep {
 			continue
 		}
 		if condition < 0 || f.depthOf(s) < f.depthOf(&l.sites[condition]) {

@@ -39,7 +39,8 @@ func (f *finder) list() {
 			g.Listed = g.Count > 0
 		case !g.Listed:
 		case s.count > 0 && s.answers*2 >= s.count:
-			g.Listed, g.Why = false, fmt.Sprintf("serves others: %d of %d woke who had given them the work and waited", s.answers, s.count)
+			g.Listed, g.Why = false,
+				fmt.Sprintf("serves others: %d of %d woke who had given them the work and waited", s.answers, s.count)
 		}
 		if g.Listed && r.tier == tierNet && g.Kind == request.KindThreadLoop {
 			outside += g.Count
@@ -77,7 +78,8 @@ func (f *finder) makers() {
 	}
 	for i := range t.lives {
 		l := &t.lives[i]
-		if m := t.life(l.maker, l.begin); l.born && l.role >= 0 && works[l.role] && m != nil && m.role >= 0 && m.role != l.role {
+		if m := t.life(l.maker, l.begin); l.born && l.role >= 0 && works[l.role] && m != nil &&
+			m.role >= 0 && m.role != l.role {
 			made[m.role]++
 		}
 	}
@@ -132,7 +134,8 @@ func (f *finder) background(by []served, outside int64) {
 		case tierThread:
 			// The units of another group gave it its work: the group that takes longer is the
 			// request.
-			if from := mostly(&by[i]); from != request.NoGroup && from != request.GroupID(i) && t.roles[f.groupRole[from]].tier != tierTimer {
+			if from := mostly(&by[i]); from != request.NoGroup && from != request.GroupID(i) &&
+				t.roles[f.groupRole[from]].tier != tierTimer {
 				giver := &t.roles[f.groupRole[from]]
 				if r.wallNS <= giver.wallNS {
 					if t.Groups[from].Listed {

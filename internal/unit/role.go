@@ -52,7 +52,8 @@ func (t *roleTable) number(k roleKey) int32 {
 		n = int32(len(t.f.set.roles))
 		t.byKey[k] = n
 		name := t.f.nameOf[k.name]
-		t.f.set.roles = append(t.f.set.roles, role{key: k, whole: k.whole, loop: request.NoGroup, start: request.NoGroup,
+		t.f.set.roles = append(t.f.set.roles, role{key: k, whole: k.whole, loop: request.NoGroup,
+			start: request.NoGroup,
 			entry: cmp.Or(name.entry, name.comm, "a thread without a name")})
 	}
 	return n

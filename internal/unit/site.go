@@ -26,7 +26,8 @@ const (
 // multiplexesOf has the system calls that take the events of many, or connections, by their
 // numbers.
 var multiplexesOf = map[string]map[int32]multiplex{
-	"amd64": {7: multiMany, 23: multiMany, 232: multiMany, 270: multiMany, 271: multiMany, 281: multiMany, 441: multiMany,
+	"amd64": {7: multiMany, 23: multiMany, 232: multiMany, 270: multiMany, 271: multiMany,
+		281: multiMany, 441: multiMany,
 		43: multiAccept, 288: multiAccept},
 	"arm64": {22: multiMany, 72: multiMany, 73: multiMany, 441: multiMany, 202: multiAccept, 242: multiAccept},
 }

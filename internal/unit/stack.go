@@ -45,19 +45,23 @@ func (f *finder) learnStack(st *stackFacts, frames []kernel.Frame) {
 		}
 		name := fr.Func
 		switch plain, _, _ := strings.Cut(name, "@"); strings.TrimLeft(plain, "_") {
-		case "pthread_create", "pthread_create_2_1", "thrd_create", "allocate_stack", "get_cached_stack", "nptl_free_stacks", "nptl_deallocate_stack",
+		case "pthread_create", "pthread_create_2_1", "thrd_create", "allocate_stack",
+			"get_cached_stack", "nptl_free_stacks", "nptl_deallocate_stack",
 			"nptl_free_tcb", "deallocate_stack", "free_stacks", "queue_stack":
 			st.making = true
 		}
 		switch {
 		case strings.HasPrefix(name, "hrtimer_") || name == "process_timeout" || name == "it_real_fn":
 			st.timer = true
-		case strings.HasPrefix(name, "ep_poll") || name == "do_epoll_wait" || strings.HasPrefix(name, "do_sys_poll") || name == "do_poll" ||
+		case strings.HasPrefix(name, "ep_poll") || name == "do_epoll_wait" ||
+			strings.HasPrefix(name, "do_sys_poll") || name == "do_poll" ||
 			name == "do_select" || name == "core_sys_select":
 			st.multi = multiMany
-		case strings.HasSuffix(name, "_accept") || strings.HasPrefix(name, "do_accept") || strings.HasPrefix(name, "__sys_accept"):
+		case strings.HasSuffix(name, "_accept") || strings.HasPrefix(name, "do_accept") ||
+			strings.HasPrefix(name, "__sys_accept"):
 			st.multi = multiAccept
-		case name == "runtime.mcall" || name == "runtime.findRunnable" || name == "runtime.schedule" || name == "runtime.mstart" || name == "runtime.goexit":
+		case name == "runtime.mcall" || name == "runtime.findRunnable" ||
+			name == "runtime.schedule" || name == "runtime.mstart" || name == "runtime.goexit":
 			st.goFrames = true
 		}
 		if i < 2 && st.asks == sched.BlockUnknown {
@@ -101,7 +105,8 @@ func entryBelow(frames []kernel.Frame) string {
 			continue // the library's own work at a thread's start or end
 		case name == "":
 			return ""
-		case sched.LanguageFunc(name), strings.HasPrefix(name, "execute_native_thread_routine"), strings.HasPrefix(name, "thread_native_entry"),
+		case sched.LanguageFunc(name), strings.HasPrefix(name, "execute_native_thread_routine"),
+			strings.HasPrefix(name, "thread_native_entry"),
 			strings.HasPrefix(name, "Thread::call_run"):
 			continue
 		}

@@ -59,7 +59,8 @@ func (f *finder) unread() {
 			return true
 		}
 		u := &l[i]
-		if u.LeftOut != request.Kept || u.Taken > e.End || u.Taken <= e.Begin || !t.Groups[u.Group].Listed || f.waitedWithin(e.TID, e.Begin, u.Taken) {
+		if u.LeftOut != request.Kept || u.Taken > e.End || u.Taken <= e.Begin ||
+			!t.Groups[u.Group].Listed || f.waitedWithin(e.TID, e.Begin, u.Taken) {
 			return true
 		}
 		if at, seen := first[u]; !seen || e.End < at {

@@ -28,7 +28,8 @@ func role(args []string) error {
 	url := fs.String("url", "", "clients: the service's URL")
 	n := fs.Int("n", 50, "how many")
 	think := fs.Duration("think", time.Second, "clients: the pause between an answer and the next request")
-	rate := fs.Float64("rate", 0, "clients: requests that start each second, whatever happens to others, at most -n at once; 0: as answers come")
+	rate := fs.Float64("rate", 0,
+		"clients: requests that start each second, whatever happens to others, at most -n at once; 0: as answers come")
 	slow := fs.Int("slow-readers", 0, "clients: how many of them read an answer at 512 KiB/s")
 	fs.Parse(args[1:])
 	if few := witness.Few(); args[0] == "clients" && few > 0 {
@@ -36,7 +37,8 @@ func role(args []string) error {
 	}
 	switch args[0] {
 	case "clients":
-		return witness.HTTP("requests", witness.Load{URL: *url, Clients: *n, Think: *think, Rate: *rate, SlowReaders: *slow, ReadRate: 512 << 10})
+		return witness.HTTP("requests", witness.Load{URL: *url, Clients: *n, Think: *think,
+			Rate: *rate, SlowReaders: *slow, ReadRate: 512 << 10})
 	case "neighbours":
 		for range *n {
 			go func() {

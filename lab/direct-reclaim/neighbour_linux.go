@@ -56,7 +56,8 @@ func scan(f *os.File, at int64, drop bool) error {
 		if !drop {
 			continue
 		}
-		if _, _, e := syscall.Syscall6(syscall.SYS_FADVISE64, f.Fd(), uintptr(at), uintptr(len(block)), fadvDontNeed, 0, 0); e != 0 {
+		if _, _, e := syscall.Syscall6(syscall.SYS_FADVISE64, f.Fd(), uintptr(at),
+			uintptr(len(block)), fadvDontNeed, 0, 0); e != 0 {
 			return fmt.Errorf("drop what was read: %w", e)
 		}
 	}

@@ -41,7 +41,8 @@ func join() error {
 	}
 	// Outside the heap and in small pages: when one node takes a page, workers on the others fault
 	// for it.
-	mem, err := syscall.Mmap(-1, 0, *mib<<20, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	mem, err := syscall.Mmap(-1, 0, *mib<<20, syscall.PROT_READ|syscall.PROT_WRITE,
+		syscall.MAP_ANON|syscall.MAP_PRIVATE)
 	if err != nil {
 		return fmt.Errorf("map the table: %w", err)
 	}
@@ -110,7 +111,8 @@ func bound() error {
 	if _, err := fmt.Sscanf(string(b), "%x", &cpus); err != nil {
 		return fmt.Errorf("read the CPUs of node 0: %q", b)
 	}
-	if _, _, e := syscall.RawSyscall(syscall.SYS_SCHED_SETAFFINITY, 0, unsafe.Sizeof(cpus), uintptr(unsafe.Pointer(&cpus))); e != 0 {
+	if _, _, e := syscall.RawSyscall(syscall.SYS_SCHED_SETAFFINITY, 0, unsafe.Sizeof(cpus),
+		uintptr(unsafe.Pointer(&cpus))); e != 0 {
 		return fmt.Errorf("bind to the CPUs of node 0: %w", e)
 	}
 	node := uint64(1)

@@ -25,7 +25,8 @@ var Root = "/sys/fs/cgroup"
 // the files into which a process writes its PID to join.
 func (j *Journal) Cgroup(name string, l Limits) (procs []string, err error) {
 	name = fmt.Sprintf("whystall-lab-%d-%s", os.Getpid(), name)
-	if b, err := os.ReadFile(filepath.Join(Root, "cgroup.controllers")); err == nil && strings.Contains(string(b), "cpu") {
+	if b, err := os.ReadFile(filepath.Join(Root, "cgroup.controllers")); err == nil &&
+		strings.Contains(string(b), "cpu") {
 		return j.cgroup2(name, l)
 	}
 	const period = 100000
@@ -34,7 +35,8 @@ func (j *Journal) Cgroup(name string, l Limits) (procs []string, err error) {
 		on         bool
 		files      map[string]string
 	}{
-		{"cpu", l.CPU > 0, map[string]string{"cpu.cfs_period_us": strconv.Itoa(period), "cpu.cfs_quota_us": strconv.Itoa(int(l.CPU * period))}},
+		{"cpu", l.CPU > 0, map[string]string{"cpu.cfs_period_us": strconv.Itoa(period),
+			"cpu.cfs_quota_us": strconv.Itoa(int(l.CPU * period))}},
 		{"memory", l.Memory > 0, map[string]string{"memory.limit_in_bytes": strconv.FormatInt(l.Memory, 10)}},
 	} {
 		if !c.on {

@@ -53,7 +53,8 @@ func Begin(watchdog ...string) (*Journal, error) {
 		return nil, fmt.Errorf("make a journal of settings: %w", err)
 	}
 	pid := os.Getpid()
-	j := &Journal{file: filepath.Join(Folder, fmt.Sprintf("%d-%d.json", pid, time.Now().UnixNano())), Owner: pid, Started: started(pid)}
+	j := &Journal{file: filepath.Join(Folder,
+		fmt.Sprintf("%d-%d.json", pid, time.Now().UnixNano())), Owner: pid, Started: started(pid)}
 	if err := j.write(); err != nil {
 		return nil, err
 	}

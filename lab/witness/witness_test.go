@@ -23,7 +23,8 @@ func TestServe(t *testing.T) {
 	if err := errors.Join(d.Decode(&first), d.Decode(&second)); err != nil {
 		t.Fatal(err)
 	}
-	if f := first[0]; f.N != 100 || f.Failed != 1 || f.P50 > f.P99 || f.P99 > f.Max || f.Max <= 0 || len(f.All) != 100 || f.All[0][1] <= 0 {
+	if f := first[0]; f.N != 100 || f.Failed != 1 || f.P50 > f.P99 || f.P99 > f.Max || f.Max <= 0 ||
+		len(f.All) != 100 || f.All[0][1] <= 0 {
 		t.Errorf("first mark: %+v", f)
 	}
 	if f := second[0]; f.N != 0 || f.Failed != 0 || f.All != nil {

@@ -121,7 +121,8 @@ const (
 
 func (d *items) frame() {
 	bits, id := d.byte(), uint32(d.uvarint())
-	f := Frame{Inferred: bits&frameInferred != 0, Waits: bits&frameWaits != 0, Addr: d.uvarint(), Offset: d.uvarint(), Func: d.name(), Module: d.name()}
+	f := Frame{Inferred: bits&frameInferred != 0, Waits: bits&frameWaits != 0, Addr: d.uvarint(),
+		Offset: d.uvarint(), Func: d.name(), Module: d.name()}
 	if !d.bad && len(d.r.frames) < maxFrames {
 		d.r.frames[id] = f
 	}

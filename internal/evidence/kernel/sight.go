@@ -47,10 +47,14 @@ const (
 )
 
 var sights = []Sight{
-	SightSwitches, SightOtherTasks, SightRunQueues, SightNewThreads, SightMigrations, SightWakers, SightThreadsMade, SightThreadNames,
-	SightThreadEnds, SightExecs, SightAllThreads, SightWaitStacks, SightSamples, SightThrottling, SightQuotaTimers, SightTimers,
-	SightPreemptionAsked, SightPreemptionDelivered, SightFutexes, SightReclaim, SightMemcgReclaim, SightCompaction, SightMmapLock,
-	SightTLBFlushes, SightKernelLocks, SightSockets, SightTurns, SightUnread, SightPageFaults, SightNUMA, SightTargetNames, SightKernelNames, SightWhole, SightUnknown,
+	SightSwitches, SightOtherTasks, SightRunQueues, SightNewThreads, SightMigrations, SightWakers,
+	SightThreadsMade, SightThreadNames,
+	SightThreadEnds, SightExecs, SightAllThreads, SightWaitStacks, SightSamples, SightThrottling,
+	SightQuotaTimers, SightTimers,
+	SightPreemptionAsked, SightPreemptionDelivered, SightFutexes, SightReclaim, SightMemcgReclaim,
+	SightCompaction, SightMmapLock,
+	SightTLBFlushes, SightKernelLocks, SightSockets, SightTurns, SightUnread, SightPageFaults,
+	SightNUMA, SightTargetNames, SightKernelNames, SightWhole, SightUnknown,
 }
 
 // Missing is something that a recording lacks: what, for code, and why, for people.
@@ -67,7 +71,8 @@ func (m Missing) Concerns(any ...Sight) bool {
 // clean replaces sights of a newer recorder, and none at all, by SightUnknown.
 func (m *Missing) clean() {
 	m.Why = clip(m.Why)
-	known := slices.DeleteFunc(slices.Clone(m.What), func(s Sight) bool { return s == SightUnknown || !slices.Contains(sights, s) })
+	known := slices.DeleteFunc(slices.Clone(m.What),
+		func(s Sight) bool { return s == SightUnknown || !slices.Contains(sights, s) })
 	if len(known) < len(m.What) || len(known) == 0 {
 		known = append(known, SightUnknown)
 	}

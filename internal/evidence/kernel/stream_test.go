@@ -37,7 +37,8 @@ func made(t testing.TB, n int) (stream []byte, want []Record) {
 	now := int64(1e15)
 	for i := range n {
 		now += r.Int64N(10000)
-		rec := Record{Time: now, Kind: Switch, CPU: uint16(r.IntN(2)), TID: uint32(r.IntN(50)), Other: uint32(r.IntN(50)), Flags: Flags(r.IntN(1 << 14)), Arg: [3]uint64{0, r.Uint64N(3), r.Uint64()}}
+		rec := Record{Time: now, Kind: Switch, CPU: uint16(r.IntN(2)), TID: uint32(r.IntN(50)),
+			Other: uint32(r.IntN(50)), Flags: Flags(r.IntN(1 << 14)), Arg: [3]uint64{0, r.Uint64N(3), r.Uint64()}}
 		if r.IntN(2) == 0 {
 			rec.TID = last[rec.CPU]
 		}
@@ -87,7 +88,8 @@ func TestRoundTrip(t *testing.T) {
 	if r.Ended() != "" {
 		t.Errorf("ended %q", r.Ended())
 	}
-	if th := r.Threads(); len(th) != 1 || th[0] != (Thread{TID: 3, PID: 7, NSTID: 1, Comm: "a b\n", Target: true, Since: 5}) {
+	if th := r.Threads(); len(th) != 1 ||
+		th[0] != (Thread{TID: 3, PID: 7, NSTID: 1, Comm: "a b\n", Target: true, Since: 5}) {
 		t.Errorf("threads %+v", th)
 	}
 	if s := r.Stack(1); len(s) != 2 || s[0].Func != "f" || !s[1].Inferred || s[0].Offset != 3 {
@@ -139,7 +141,9 @@ stack id=1 futex_wait@kernel+0x10;?main.f
 	if b.String() != text {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), text)
 	}
-	for _, bad := range []string{"swich t=1", "switch t=x", "switch t=1 flags=none", "switch t=1 colour=red", "switch t=1 args=1,2,3,4", "stack 1 f", `header missing="the moon: c"`, "header recorded=moon"} {
+	for _, bad := range []string{"swich t=1", "switch t=x", "switch t=1 flags=none",
+		"switch t=1 colour=red", "switch t=1 args=1,2,3,4", "stack 1 f",
+		`header missing="the moon: c"`, "header recorded=moon"} {
 		if _, err := ParseText(bad); err == nil {
 			t.Errorf("%q is taken", bad)
 		}

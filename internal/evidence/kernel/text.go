@@ -24,9 +24,11 @@ import (
 // lines and lines that start with # are skipped.
 
 var kindNames = [kinds]string{
-	Switch: "switch", WaitStack: "waitstack", Waking: "waking", Wakeup: "wakeup", Clone: "clone", Exit: "exit", Exec: "exec",
+	Switch: "switch", WaitStack: "waitstack", Waking: "waking", Wakeup: "wakeup", Clone: "clone",
+	Exit: "exit", Exec: "exec",
 	FutexWake: "futexwake", FutexWait: "futexwait", Unthrottle: "unthrottle", Signal: "signal", Delivered: "delivered",
-	Sample: "sample", Fault: "fault", Reclaim: "reclaim", Compaction: "compaction", MmapLock: "mmaplock", TLBFlush: "tlbflush",
+	Sample: "sample", Fault: "fault", Reclaim: "reclaim", Compaction: "compaction",
+	MmapLock: "mmaplock", TLBFlush: "tlbflush",
 	KernelLock: "kernellock", NUMAMove: "numamove", SocketReady: "socketready", File: "file", TimerDue: "timerdue",
 	Disk: "disk", Held: "held", Lost: "lost", Detail: "detail", Turn: "turn",
 }
@@ -39,7 +41,8 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind%d", uint8(k))
 }
 
-var flagNames = []string{"preempted", "throttled", "groupthrottled", "target", "othertarget", "interrupt", "leaving", "new", "migrate", "slack", "major", "huge", "memcg", "write", "reads"}
+var flagNames = []string{"preempted", "throttled", "groupthrottled", "target", "othertarget",
+	"interrupt", "leaving", "new", "migrate", "slack", "major", "huge", "memcg", "write", "reads"}
 
 // Text is a stream parsed from its text twin.
 type Text struct {
@@ -192,7 +195,8 @@ func (t *Text) line(line string) error {
 		}
 		return f.end()
 	case "thread":
-		th := Thread{Target: f.has("target"), Kernel: f.has("kernel"), Since: int64(f.number("since", 63)), TID: uint32(f.number("tid", 32)), PID: uint32(f.number("pid", 32)),
+		th := Thread{Target: f.has("target"), Kernel: f.has("kernel"),
+			Since: int64(f.number("since", 63)), TID: uint32(f.number("tid", 32)), PID: uint32(f.number("pid", 32)),
 			NSTID: uint32(f.number("ns", 32)), Comm: f.word("comm"), Cgroup: f.word("cgroup")}
 		t.threads = append(t.threads, th)
 		return f.end()
@@ -201,8 +205,10 @@ func (t *Text) line(line string) error {
 		if n == "" || n != name {
 			continue
 		}
-		r := Record{Kind: Kind(k), Time: int64(f.number("t", 63)), CPU: uint16(f.number("cpu", 16)), TID: uint32(f.number("tid", 32)),
-			Other: uint32(f.number("other", 32)), Kernel: uint32(f.number("kernel", 32)), User: uint32(f.number("user", 32))}
+		r := Record{Kind: Kind(k), Time: int64(f.number("t", 63)), CPU: uint16(f.number("cpu", 16)),
+			TID:   uint32(f.number("tid", 32)),
+			Other: uint32(f.number("other", 32)), Kernel: uint32(f.number("kernel", 32)),
+			User: uint32(f.number("user", 32))}
 		if s := f.word("flags"); s != "" {
 			for w := range strings.SplitSeq(s, ",") {
 				bit, ok := flag(w)

@@ -35,7 +35,8 @@ func sightsOf1(sentence string) []Sight {
 	if l := missing1[what]; ok && l != nil {
 		return l
 	}
-	if words := strings.Fields(what); ok && len(words) == 4 && number(words[0]) && words[1] == "of" && number(words[2]) && words[3] == "threads" {
+	if words := strings.Fields(what); ok && len(words) == 4 && number(words[0]) &&
+		words[1] == "of" && number(words[2]) && words[3] == "threads" {
 		return []Sight{SightAllThreads}
 	}
 	return []Sight{SightUnknown}
@@ -82,11 +83,13 @@ var missing1 = map[string][]Sight{
 	"when a quota gives time, samples of what runs":         {SightQuotaTimers, SightSamples},
 
 	// The recorder's without privilege.
-	"who ran while the target's threads did not":                              {SightOtherTasks},
-	"the stacks of waits, and why a thread left its CPU but for preemption":   {SightWaitStacks},
-	"who wakes a thread, and since when a woken one is queued":                {SightWakers},
-	"throttling by a quota":                                                   {SightThrottling},
-	"reclaim, compaction, mmap_lock waits, TLB flushes, futex calls, signals": {SightReclaim, SightMemcgReclaim, SightCompaction, SightMmapLock, SightTLBFlushes, SightFutexes, SightPreemptionAsked, SightPreemptionDelivered},
+	"who ran while the target's threads did not":                            {SightOtherTasks},
+	"the stacks of waits, and why a thread left its CPU but for preemption": {SightWaitStacks},
+	"who wakes a thread, and since when a woken one is queued":              {SightWakers},
+	"throttling by a quota":                                                 {SightThrottling},
+	"reclaim, compaction, mmap_lock waits, TLB flushes, futex calls, signals": {SightReclaim,
+		SightMemcgReclaim, SightCompaction, SightMmapLock, SightTLBFlushes, SightFutexes,
+		SightPreemptionAsked, SightPreemptionDelivered},
 
 	// Names, of both.
 	"names of the target's functions": {SightTargetNames},

@@ -94,7 +94,8 @@ func TestVersion1(t *testing.T) {
 			t.Errorf("%q is not tested", what)
 		}
 	}
-	for _, unknown := range []string{"", "reclaim", "direct reclaim", "Direct reclaim: no tracepoint", "the moon: not in sight", "a of b threads: c", "3 of 4 threads"} {
+	for _, unknown := range []string{"", "reclaim", "direct reclaim",
+		"Direct reclaim: no tracepoint", "the moon: not in sight", "a of b threads: c", "3 of 4 threads"} {
 		if got := sightsOf1(unknown); !slices.Equal(got, []Sight{SightUnknown}) {
 			t.Errorf("%q: %v", unknown, got)
 		}
@@ -128,10 +129,12 @@ func TestReadVersion1(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := r.Header()
-	if h.Source != "bpf" || !h.PerTask || h.StopNote != 7 || !slices.Equal(h.Recorded, []Sight{SightRunQueues, SightPreemptionAsked}) {
+	if h.Source != "bpf" || !h.PerTask || h.StopNote != 7 ||
+		!slices.Equal(h.Recorded, []Sight{SightRunQueues, SightPreemptionAsked}) {
 		t.Errorf("header %+v", h)
 	}
-	if m := h.Missing; len(m) != 2 || !slices.Equal(m[0].What, []Sight{SightTLBFlushes}) || m[0].Why != "TLB flushes: no tracepoint tlb_flush" ||
+	if m := h.Missing; len(m) != 2 || !slices.Equal(m[0].What, []Sight{SightTLBFlushes}) ||
+		m[0].Why != "TLB flushes: no tracepoint tlb_flush" ||
 		!slices.Equal(m[1].What, []Sight{SightUnknown}) || m[1].Why != "a sentence of nobody" {
 		t.Errorf("missing %+v", m)
 	}
@@ -139,7 +142,8 @@ func TestReadVersion1(t *testing.T) {
 
 // What a header says is missing comes back as it was; a sight of a newer recorder may be anything.
 func TestHeaderMissing(t *testing.T) {
-	write := []Missing{{What: []Sight{SightReclaim, SightNUMA}, Why: "a: b"}, {What: []Sight{"moon", SightTimers}, Why: "c"}, {Why: "d"}}
+	write := []Missing{{What: []Sight{SightReclaim, SightNUMA}, Why: "a: b"},
+		{What: []Sight{"moon", SightTimers}, Why: "c"}, {Why: "d"}}
 	var buf bytes.Buffer
 	w, err := NewWriter(&buf, Header{Source: "bpf", Recorded: []Sight{SightSamples}, Missing: write})
 	if err != nil {

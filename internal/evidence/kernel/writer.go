@@ -44,7 +44,8 @@ type Writer struct {
 
 // NewWriter starts a stream with its header.
 func NewWriter(w io.Writer, h Header) (*Writer, error) {
-	z, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(blockSize), zstd.WithLowerEncoderMem(true))
+	z, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest),
+		zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(blockSize), zstd.WithLowerEncoderMem(true))
 	if err != nil {
 		return nil, fmt.Errorf("write %s: %w", Member, err)
 	}

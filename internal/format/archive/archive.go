@@ -58,7 +58,8 @@ func kindOf(data []byte) kind {
 		return zstded
 	case bytes.HasPrefix(data, []byte("\xfd7zXZ\x00")):
 		return xzed
-	case len(data) > 10 && bytes.HasPrefix(data, []byte("BZh")) && data[3] >= '1' && data[3] <= '9' && bytes.Equal(data[4:10], []byte("1AY&SY")):
+	case len(data) > 10 && bytes.HasPrefix(data, []byte("BZh")) && data[3] >= '1' &&
+		data[3] <= '9' && bytes.Equal(data[4:10], []byte("1AY&SY")):
 		return bzipped
 	case bytes.HasPrefix(data, []byte("PK\x03\x04")), bytes.HasPrefix(data, []byte("PK\x05\x06")):
 		return zipped

@@ -115,7 +115,8 @@ func TestWalk(t *testing.T) {
 		{"tar in tar in tar", tarOf(t, file{"1.tar", string(tarOf(t, file{"2.tar", string(tarOf(t, two[0]))}))}),
 			[]string{"read x:1.tar:2.tar: " + errNested.Error()}},
 		{"packed thrice", gz(gz(gz([]byte("a")))), []string{"read x: packed more than twice: unpack it first"}},
-		{"a large dictionary", xzOf([]byte("a"), 128<<20), []string{"read x: xz: it needs a dictionary of 128 MiB, and at most 64 MiB are given: unpack it first, with xz -d"}},
+		{"a large dictionary", xzOf([]byte("a"), 128<<20),
+			[]string{"read x: xz: it needs a dictionary of 128 MiB, and at most 64 MiB are given: unpack it first, with xz -d"}},
 		{"a large dictionary behind another", append(xzOf([]byte("a"), 1<<20), xzOf([]byte("b"), 128<<20)...),
 			[]string{"read x: xz: it needs a dictionary of 128 MiB, and at most 64 MiB are given: unpack it first, with xz -d"}},
 		{"cut zip", zipOf(t, two[0])[:40], []string{"read x: not a zip, or cut short: copy it again"}},
@@ -148,10 +149,11 @@ func TestBudget(t *testing.T) {
 	}
 	bomb := gz(bytes.Repeat([]byte{'x'}, 50<<20))
 	var n int64
-	notes, _ := Walk("x", bytes.NewReader(bomb), &Budget{Members: 5, Bytes: 1 << 20}, func(_ string, r io.Reader) (err error) {
-		n, _ = io.Copy(io.Discard, r)
-		return nil
-	})
+	notes, _ := Walk("x", bytes.NewReader(bomb), &Budget{Members: 5, Bytes: 1 << 20},
+		func(_ string, r io.Reader) (err error) {
+			n, _ = io.Copy(io.Discard, r)
+			return nil
+		})
 	if n > 1<<20 || len(notes) != 1 || !strings.Contains(notes[0], errBytes.Error()) {
 		t.Errorf("%d bytes, %q", n, notes)
 	}

@@ -25,7 +25,8 @@ func unpack(k kind, r *bufio.Reader) (out io.Reader, done func(), err error) {
 	case bzipped: // at most 900 kB a block
 		return bzip2.NewReader(r), done, nil
 	case zstded:
-		z, err := zstd.NewReader(r, zstd.WithDecoderMaxWindow(MaxDictionary), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
+		z, err := zstd.NewReader(r, zstd.WithDecoderMaxWindow(MaxDictionary),
+			zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
 		if err != nil {
 			return nil, nil, packError(err)
 		}

@@ -34,7 +34,8 @@ func fences(lines []Line) {
 // that closes one has that: where one is open, its mark stood for an end whose start was cut off.
 func language(text, mark string) bool {
 	name := strings.TrimLeft(text, mark[:1])
-	return (mark == "```" || mark == "~~~") && name != "" && len(name) < 20 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz-+") == ""
+	return (mark == "```" || mark == "~~~") && name != "" && len(name) < 20 &&
+		strings.Trim(name, "abcdefghijklmnopqrstuvwxyz-+") == ""
 }
 
 // fence is the mark with which a line opens a fence; "": it opens none.

@@ -52,7 +52,8 @@ func (l *Line) code() {
 // elided reports whether a line is a mark of what was left out.
 func elided(text string) bool {
 	switch strings.TrimSpace(text) {
-	case "...", "....", ".....", "…", "[...]", "[…]", "(...)", "<snip>", "[snip]", "--snip--", "...snip...", "......", ". . .":
+	case "...", "....", ".....", "…", "[...]", "[…]", "(...)", "<snip>", "[snip]", "--snip--",
+		"...snip...", "......", ". . .":
 		return true
 	}
 	return false

@@ -26,30 +26,39 @@ func TestLines(t *testing.T) {
 		{"two quotes", "> > a\n> > b\n", []string{"a", "b"}},
 		{"indented", "so:\n\n    a\n      b\n\n    c\n", []string{"so:", "", "a", "  b", "", "c"}},
 		{"below a colon", "so:\n    a\n    b\n", []string{"so:", "a", "b"}},
-		{"a tool's own indentation", "java 1 [001] 5.0: cycles:\n\tff a (b)\n\tff c (d)\n", []string{"java 1 [001] 5.0: cycles:", "\tff a (b)", "\tff c (d)"}},
+		{"a tool's own indentation", "java 1 [001] 5.0: cycles:\n\tff a (b)\n\tff c (d)\n",
+			[]string{"java 1 [001] 5.0: cycles:", "\tff a (b)", "\tff c (d)"}},
 		{"a goroutine's frames", "goroutine 1 [running]:\n\tx.go:1\n", []string{"goroutine 1 [running]:", "\tx.go:1"}},
 		{"cat -n", "     9\ta\n    10\t\n    11\tb\n", []string{"a", "", "b"}},
 		{"grep -n", "3:gc 1\n7:gc 2\n12:gc 3\n", []string{"gc 1", "gc 2", "gc 3"}},
 		{"editor", "1 | a\n2 | b\n3 | c", []string{"a", "b", "c"}},
-		{"an editor's blanks", "a:\n\n 1  a\n 2    b\n 3\n 4  c\n 5  d\n", []string{"a:", "", "a", "  b", "", "c", "d"}},
+		{"an editor's blanks", "a:\n\n 1  a\n 2    b\n 3\n 4  c\n 5  d\n",
+			[]string{"a:", "", "a", "  b", "", "c", "d"}},
 		{"a web page's list", " 1. a\n 2. b\n 3. c\n 4. d\n 5. e\n", []string{"a", "b", "c", "d", "e"}},
-		{"a table of ids", "id  x\n 1  a\n 2  b\n 3  c\n 4  c\n 5  d\n", []string{"id  x", " 1  a", " 2  b", " 3  c", " 4  c", " 5  d"}},
+		{"a table of ids", "id  x\n 1  a\n 2  b\n 3  c\n 4  c\n 5  d\n",
+			[]string{"id  x", " 1  a", " 2  b", " 3  c", " 4  c", " 5  d"}},
 		{"quoted, then indented", "so:\n\n    > a\n    > b\n", []string{"so:", "", "a", "b"}},
-		{"interrupts", "  0:   47   x\n  1:    9   y\n  2:    0   z\n", []string{"0:   47   x", "1:    9   y", "2:    0   z"}},
+		{"interrupts", "  0:   47   x\n  1:    9   y\n  2:    0   z\n",
+			[]string{"0:   47   x", "1:    9   y", "2:    0   z"}},
 		{"colours", "\x1b[1;32mok\x1b[0m \x1b]0;title\x07end\x1b[K", []string{"ok end"}},
 		{"a chat's blanks", "a\u00a0\u00a0b\u200b", []string{"a  b"}},
 		{"a chat's quotes", "“a” ‘b’ — 4→5→3 MB", []string{`"a" 'b' --- 4->5->3 MB`}},
 		{"entities", "a&nbsp;&gt; b &amp;amp; c", []string{"a > b & c"}},
 		{"tags", "<details><summary>dump</summary>\n<pre><code class=\"language-bash\">$ free\nx\n</code></pre>\n</details>\n", []string{"dump", "$ free", "x", "", ""}},
 		{"no tags", "#1 f (a=<optimized out>)\n<idle> 3\n", []string{"#1 f (a=<optimized out>)", "<idle> 3"}},
-		{"idle prompts", "[#3#a@b ~]$\n[a@b ~]$\nroot@h:~] $\n^C\n^Cx\n(gdb)\n$\n", []string{"", "", "", "", "^Cx", "", ""}},
+		{"idle prompts", "[#3#a@b ~]$\n[a@b ~]$\nroot@h:~] $\n^C\n^Cx\n(gdb)\n$\n",
+			[]string{"", "", "", "", "^Cx", "", ""}},
 		{"a fence cut off", "x 1\n```\ntext\n```bash\ny 2\n```\n", []string{"x 1", "", "text", "", "y 2", ""}},
 		{"a line of code", "`gc 1 @1s`\n`a` and `b`\n`-- c\n``\n", []string{"gc 1 @1s", "`a` and `b`", "`-- c", "``"}},
-		{"a record that was broken", `{"level":"warn","caller":"store/put.go:7","msg":"the put took t` + "\n" + `oo long","took":"1s"}` + "\n" + `{"level":"info"}`,
+		{"a record that was broken",
+			`{"level":"warn","caller":"store/put.go:7","msg":"the put took t` + "\n" +
+				`oo long","took":"1s"}` + "\n" + `{"level":"info"}`,
 			[]string{`{"level":"warn","caller":"store/put.go:7","msg":"the put took too long","took":"1s"}`, "", `{"level":"info"}`}},
-		{"a record that was cut off", `{"level":"warn","caller":"store/put.go:7","msg":"the put took t` + "\n" + `oo long","took"`,
+		{"a record that was cut off",
+			`{"level":"warn","caller":"store/put.go:7","msg":"the put took t` + "\n" + `oo long","took"`,
 			[]string{`{"level":"warn","caller":"store/put.go:7","msg":"the put took t`, `oo long","took"`}},
-		{"JSON that its program indents", `{"name":"a", "labels":["one","two","three","four","five","six"],` + "\n" + `"c":2}`,
+		{"JSON that its program indents",
+			`{"name":"a", "labels":["one","two","three","four","five","six"],` + "\n" + `"c":2}`,
 			[]string{`{"name":"a", "labels":["one","two","three","four","five","six"],`, `"c":2}`}},
 		{"crlf", "a\r\nb\r\n", []string{"a", "b"}},
 		{"old Macs", "a\rb\r", []string{"a", "b"}},
@@ -58,8 +67,10 @@ func TestLines(t *testing.T) {
 		{"left out", "a\n...\nb\n", []string{"a", "", "b"}},
 		{"syslog", "Nov 22 22:28:49 web1 app[77]: gc 1 @1s", []string{"gc 1 @1s"}},
 		{"syslog, the host in brackets", "Nov 22 22:28:49 [web1] app: gc 1 @1s", []string{"gc 1 @1s"}},
-		{"a level is no host", "Nov 22 22:28:49 [error] app: gc 1 @1s", []string{"Nov 22 22:28:49 [error] app: gc 1 @1s"}},
-		{"syslog, without time and host", "app[77]: gc 1 @1s\napp[77]:\napp[77]: gc 2 @2s", []string{"gc 1 @1s", "", "gc 2 @2s"}},
+		{"a level is no host", "Nov 22 22:28:49 [error] app: gc 1 @1s",
+			[]string{"Nov 22 22:28:49 [error] app: gc 1 @1s"}},
+		{"syslog, without time and host", "app[77]: gc 1 @1s\napp[77]:\napp[77]: gc 2 @2s",
+			[]string{"gc 1 @1s", "", "gc 2 @2s"}},
 		{"numbered headings", "rq[0]:/a\n.x: 1\nrq[1]:/a\n.x: 2", []string{"rq[0]:/a", ".x: 1", "rq[1]:/a", ".x: 2"}},
 		{"an index", "app[77] = 3", []string{"app[77] = 3"}},
 		{"all in brackets", "[2026-11-22 22:28:49 gc [1] @1s]\n[2026-11-22 22:28:50]\n", []string{"gc [1] @1s", ""}},
@@ -73,15 +84,20 @@ func TestLines(t *testing.T) {
 		{"compose", "web-1  | gc 1\ndb-1   | ready\nweb-1  | gc 2\n", []string{"gc 1", "ready", "gc 2"}},
 		{"klog", "I1122 22:28:49.123456   12345 file.go:123] gc 1", []string{"gc 1"}},
 		{"a wrapper's bars", "INFO   | app 1    | 2026/11/22 22:28:49 | gc 1 @1s\nWARN   | app 1    | 2026-11-22 22:28:49,5 | \tx.go:1\n", []string{"gc 1 @1s", "\tx.go:1"}},
-		{"a table with levels", "INFO   | app 1    | started | yes\nNAME   | app 1    | 2026/11/22 22:28:49 | yes\n", []string{"INFO   | app 1    | started | yes", "NAME   | app 1    | 2026/11/22 22:28:49 | yes"}},
+		{"a table with levels",
+			"INFO   | app 1    | started | yes\nNAME   | app 1    | 2026/11/22 22:28:49 | yes\n",
+			[]string{"INFO   | app 1    | started | yes", "NAME   | app 1    | 2026/11/22 22:28:49 | yes"}},
 		{"zap", "2026-11-22T22:28:49.123Z\tINFO\tx/y.go:3\thello", []string{"hello"}},
 		{"go's log", "2026/11/22 22:28:49.123456 hello", []string{"hello"}},
 		{"docker's json", `{"log":"gc 1\n","stream":"stderr","time":"2026-11-22T22:28:49Z"}`, []string{"gc 1"}},
-		{"a record of the program", `{"level":"warn","msg":"slow","took":"1s"}`, []string{`{"level":"warn","msg":"slow","took":"1s"}`}},
+		{"a record of the program", `{"level":"warn","msg":"slow","took":"1s"}`,
+			[]string{`{"level":"warn","msg":"slow","took":"1s"}`}},
 		{"grep of several", "/proc/1/status:Name:\ta\n/proc/2/status:Name:\tb\n", []string{"Name:\ta", "Name:\tb"}},
 		{"foreman", "0:53:12 web | a\n10:53:12 db  | b c\n10:53:13 web | d\n", []string{"a", "b c", "d"}},
-		{"a time of two lines is no foreman's", "10:53:12 web | a\n10:53:13 db  | b\n", []string{"10:53:12 web | a", "10:53:13 db  | b"}},
-		{"a table is no compose", "id  | state\n12  | idle\nx   | y\n", []string{"id  | state", "12  | idle", "x   | y"}},
+		{"a time of two lines is no foreman's", "10:53:12 web | a\n10:53:13 db  | b\n",
+			[]string{"10:53:12 web | a", "10:53:13 db  | b"}},
+		{"a table is no compose", "id  | state\n12  | idle\nx   | y\n",
+			[]string{"id  | state", "12  | idle", "x   | y"}},
 	} {
 		if got := texts(Lines([]byte(c.in))); !slices.Equal(got, c.want) {
 			t.Errorf("%s:\n got %q\nwant %q", c.name, got, c.want)
@@ -182,7 +198,8 @@ func TestViewsOfComments(t *testing.T) {
 	lines := Lines([]byte("package main\n// gc 1 of it\n// gc 2 of it\nfunc main() {\n// alone\n}\n"))
 	found := false
 	for _, v := range Views(lines) {
-		found = found || v[1].Text == "gc 1 of it" && v[2].Text == "gc 2 of it" && v[4].Text == "// alone" && v[3].Text == "func main() {"
+		found = found || v[1].Text == "gc 1 of it" && v[2].Text == "gc 2 of it" &&
+			v[4].Text == "// alone" && v[3].Text == "func main() {"
 	}
 	if !found {
 		t.Error("no view without the marks of comments")
@@ -192,7 +209,8 @@ func TestViewsOfComments(t *testing.T) {
 // Words set in bold within a line are its words; a generic type in one is none.
 func TestInlineTags(t *testing.T) {
 	got := Lines([]byte("<pre>\n up, load average: <b>25.25, 23.40</b>, 7 users\nstd::map<b, i>::find\n</pre>\n"))
-	if got[1].Text != " up, load average: 25.25, 23.40, 7 users" && got[1].Text != "up, load average: 25.25, 23.40, 7 users" {
+	if got[1].Text != " up, load average: 25.25, 23.40, 7 users" &&
+		got[1].Text != "up, load average: 25.25, 23.40, 7 users" {
 		t.Errorf("got %q", got[1].Text)
 	}
 	if got[2].Text != "std::map<b, i>::find" {

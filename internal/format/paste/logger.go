@@ -25,7 +25,8 @@ func loggers(lines []Line) {
 	}
 	for i := range lines {
 		l := &lines[i]
-		alone := l.Text == "" && !l.Time.IsZero() && (i == 0 || lines[i-1].Raw == "") && (i+1 == len(lines) || lines[i+1].Raw == "")
+		alone := l.Text == "" && !l.Time.IsZero() && (i == 0 || lines[i-1].Raw == "") &&
+			(i+1 == len(lines) || lines[i+1].Raw == "")
 		if alone { // what date printed between two readings is no logger's
 			l.Text, l.Raw = l.Raw, ""
 		}
@@ -241,7 +242,8 @@ func timed(text string) (prefix, bool) {
 		return prefix{}, false
 	}
 	rest = strings.TrimPrefix(rest, " ")
-	if f := strings.SplitN(rest, " ", 3); len(f) >= 2 && (f[0] == "stdout" || f[0] == "stderr") && (f[1] == "F" || f[1] == "P") {
+	if f := strings.SplitN(rest, " ", 3); len(f) >= 2 && (f[0] == "stdout" || f[0] == "stderr") &&
+		(f[1] == "F" || f[1] == "P") {
 		p := prefix{time: t}
 		if len(f) == 3 {
 			p.rest = f[2]
@@ -257,7 +259,8 @@ func timed(text string) (prefix, bool) {
 // barred is the clock that CI jobs put before each line, with a bar behind it.
 var barred = pattern.New(`^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?:[.,]\d{1,9})? +\| ?(.*)$`)
 
-var levels = map[string]bool{"debug": true, "info": true, "warn": true, "warning": true, "error": true, "dpanic": true, "panic": true, "fatal": true}
+var levels = map[string]bool{"debug": true, "info": true, "warn": true, "warning": true,
+	"error": true, "dpanic": true, "panic": true, "fatal": true}
 
 // goLog is the prefix of package log: "2026/11/22 22:28:49.123456 message".
 func goLog(text string) (prefix, bool) {
@@ -351,7 +354,8 @@ func jsonLine(text string) (prefix, bool) {
 			}
 		case "host", "hostname", "_hostname", "pod", "container", "container_name", "service":
 			p.source = s
-		case "stream", "level", "severity", "caller", "logger", "kubernetes", "docker", "tag", "labels", "attrs", "insertid", "resource", "logname":
+		case "stream", "level", "severity", "caller", "logger", "kubernetes", "docker", "tag",
+			"labels", "attrs", "insertid", "resource", "logname":
 		default:
 			if !journal {
 				return prefix{}, false
@@ -369,7 +373,8 @@ func composed(lines []Line) {
 	for i := 0; i < len(lines); {
 		bar := strings.Index(lines[i].Text, "|")
 		end := i
-		for bar > 0 && end < len(lines) && strings.Index(lines[end].Text, "|") == bar && compose.MatchString(lines[end].Text) {
+		for bar > 0 && end < len(lines) && strings.Index(lines[end].Text, "|") == bar &&
+			compose.MatchString(lines[end].Text) {
 			end++
 		}
 		// The rows of some databases' tables look the same.

@@ -29,7 +29,8 @@ func numbers(lines []Line) {
 			last = n
 			end++
 		}
-		if (mark == ' ' || mark == '.') && !alone(lines, i, end, first) || i > 0 && heads(lines[i-1].Text, lines[i].Text, mark) {
+		if (mark == ' ' || mark == '.') && !alone(lines, i, end, first) || i > 0 &&
+			heads(lines[i-1].Text, lines[i].Text, mark) {
 			i = end
 			continue
 		}

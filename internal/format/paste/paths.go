@@ -27,7 +27,8 @@ func paths(lines []Line) {
 // grepped divides "/proc/7/status:Name: x" into the path and the line. Only paths below these
 // folders are known for sure: stacks name files as well.
 func grepped(text string) (name, rest string) {
-	if !strings.HasPrefix(text, "/proc/") && !strings.HasPrefix(text, "/sys/") && !strings.HasPrefix(text, "/var/log/") {
+	if !strings.HasPrefix(text, "/proc/") && !strings.HasPrefix(text, "/sys/") &&
+		!strings.HasPrefix(text, "/var/log/") {
 		return "", ""
 	}
 	name, rest, ok := strings.Cut(text, ":")

@@ -43,7 +43,8 @@ var idlePrompt = pattern.New(`^(?:\[?(?:\([\w.-]+\) ?)?[\w.-]+@[\w.-]+(?:[: ]+[^
 // idle empties a line that is a prompt and nothing more.
 func (l *Line) idle() {
 	text := strings.TrimSpace(l.Text)
-	if len(text) < 128 && text != "" && strings.IndexByte("$#%>)CDZ\\", text[len(text)-1]) >= 0 || strings.HasSuffix(text, "❯") {
+	if len(text) < 128 && text != "" && strings.IndexByte("$#%>)CDZ\\", text[len(text)-1]) >= 0 ||
+		strings.HasSuffix(text, "❯") {
 		if idlePrompt.MatchString(text) {
 			l.Text = ""
 		}
@@ -54,7 +55,8 @@ func (l *Line) idle() {
 func (l *Line) prompt() {
 	text := strings.TrimLeft(l.Text, " \t")
 	// A command without its prompt: told by a variable before it, which no output has.
-	if name, _, ok := strings.Cut(text, "="); ok && len(text) < 1024 && name != "" && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == "" && commandAfter(text) {
+	if name, _, ok := strings.Cut(text, "="); ok && len(text) < 1024 && name != "" &&
+		strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == "" && commandAfter(text) {
 		l.command(text, "")
 		return
 	}
@@ -104,18 +106,21 @@ func commandAfter(text string) bool {
 	for {
 		word, rest, _ := strings.Cut(text, " ")
 		name, _, assigned := strings.Cut(word, "=")
-		if word == "sudo" || word == "time" || word == "nohup" || assigned && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") == "" && name != "" {
+		if word == "sudo" || word == "time" || word == "nohup" || assigned &&
+			strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") == "" && name != "" {
 			if rest == "" {
 				return false
 			}
 			text = strings.TrimSpace(rest)
 			continue
 		}
-		if name := path.Base(strings.TrimSuffix(word, ";")); !commands[strings.TrimSuffix(name, ".py")] && !commands[strings.TrimSuffix(strings.TrimSuffix(name, "-bpfcc"), ".bt")] {
+		if name := path.Base(strings.TrimSuffix(word, ";")); !commands[strings.TrimSuffix(name,
+			".py")] && !commands[strings.TrimSuffix(strings.TrimSuffix(name, "-bpfcc"), ".bt")] {
 			return false
 		}
 		// "top - 10:00:00 up" and "free  shared" are no commands.
-		return rest == "" || !strings.HasPrefix(rest, " ") && !strings.HasPrefix(rest, "- ") && !strings.HasPrefix(rest, "= ") &&
+		return rest == "" || !strings.HasPrefix(rest, " ") && !strings.HasPrefix(rest, "- ") &&
+			!strings.HasPrefix(rest, "= ") &&
 			!strings.Contains(rest, " : ")
 	}
 }

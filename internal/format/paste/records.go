@@ -20,7 +20,8 @@ func records(lines []Line) {
 		end := i + 1
 		for ; end < len(lines) && end-i < mostWraps && !j.closed(); end++ {
 			l := lines[end]
-			if l.Text == "" || l.Command != "" || l.Raw != "" || l.Block != lines[i].Block || startTimed.MatchString(l.Text) {
+			if l.Text == "" || l.Command != "" || l.Raw != "" || l.Block != lines[i].Block ||
+				startTimed.MatchString(l.Text) {
 				break
 			}
 			j.read(l.Text)

@@ -21,7 +21,8 @@ var escaped = pattern.New(`=[0-9A-F]{2}`)
 // goes on in the next, and =3D is a character. nil: nothing looks like it.
 func unquoted(lines []Line) []Line {
 	soft := func(text string) bool {
-		return strings.HasSuffix(text, "=") && !strings.HasSuffix(text, "==") && len(text) >= leastSoft && len(text) <= mostSoft
+		return strings.HasSuffix(text, "=") && !strings.HasSuffix(text, "==") &&
+			len(text) >= leastSoft && len(text) <= mostSoft
 	}
 	if !slices.ContainsFunc(lines, func(l Line) bool { return soft(l.Text) }) {
 		return nil

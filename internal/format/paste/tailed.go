@@ -12,7 +12,8 @@ func untailed(lines []Line) (out []Line) {
 	for i := 0; i < len(lines); {
 		head := tailHead(lines[i])
 		n := 0
-		for head != "" && i+n < len(lines) && lines[i+n].Command == "" && (lines[i+n].Text == head || strings.HasPrefix(lines[i+n].Text, head+" ")) {
+		for head != "" && i+n < len(lines) && lines[i+n].Command == "" &&
+			(lines[i+n].Text == head || strings.HasPrefix(lines[i+n].Text, head+" ")) {
 			n++
 		}
 		if n >= leastViewed {
@@ -33,7 +34,8 @@ func untailed(lines []Line) (out []Line) {
 func tailHead(l Line) string {
 	pod, rest, ok := strings.Cut(l.Text, " ")
 	container, _, _ := strings.Cut(rest, " ")
-	if !ok || l.Command != "" || len(pod) > 100 || !strings.Contains(pod, "-") || pod[0] < 'a' || pod[0] > 'z' || container == "" ||
+	if !ok || l.Command != "" || len(pod) > 100 || !strings.Contains(pod, "-") || pod[0] < 'a' ||
+		pod[0] > 'z' || container == "" ||
 		strings.Trim(pod+container, "abcdefghijklmnopqrstuvwxyz0123456789-.") != "" {
 		return ""
 	}

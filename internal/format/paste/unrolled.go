@@ -46,5 +46,6 @@ func rolled(text string) bool {
 
 // brokenOff reports whether the next line is the rest of a rolled one, which lacks its quote.
 func brokenOff(text string, next Line) bool {
-	return !strings.HasSuffix(text, `"`) && !strings.HasSuffix(text, "}") && next.Command == "" && strings.HasSuffix(next.Text, `\n"`) && !strings.Contains(next.Text, `="`)
+	return !strings.HasSuffix(text, `"`) && !strings.HasSuffix(text, "}") && next.Command == "" &&
+		strings.HasSuffix(next.Text, `\n"`) && !strings.Contains(next.Text, `="`)
 }

@@ -75,7 +75,8 @@ func uncommented(lines []Line) []Line {
 	for _, re := range comments {
 		for i := 0; i < len(lines); {
 			n := 0
-			for i+n < len(lines) && lines[i+n].Text != "" && lines[i+n].Command == "" && re.MatchString(lines[i+n].Text) {
+			for i+n < len(lines) && lines[i+n].Text != "" && lines[i+n].Command == "" &&
+				re.MatchString(lines[i+n].Text) {
 				n++
 			}
 			if n >= 2 {
@@ -169,7 +170,8 @@ func unwrapped(lines []Line, loose int) []Line {
 	var out []Line
 	open := false // the last line goes on
 	for _, l := range lines {
-		if n := len(out); open && !startTimed.MatchString(l.Text) && l.Command == "" && l.Text != "" && n > 0 && out[n-1].Block == l.Block && len(out[n-1].Text) < mostWraps*width {
+		if n := len(out); open && !startTimed.MatchString(l.Text) && l.Command == "" &&
+			l.Text != "" && n > 0 && out[n-1].Block == l.Block && len(out[n-1].Text) < mostWraps*width {
 			last := &out[n-1].Text
 			*last += strings.Repeat(" ", width-(len(*last)-1)%width-1) + l.Text
 		} else {

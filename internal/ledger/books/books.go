@@ -207,7 +207,8 @@ func (b *Books) shrink(list []request.Group) {
 	for b.bytes > enough {
 		most := -1
 		for id, size := range sizes {
-			if size > 0 && len(b.groups[id].candidates) >= leastHalved && (unknown <= maxKept/4 || isUnknown(list, id)) && (most < 0 || size > sizes[most]) {
+			if size > 0 && len(b.groups[id].candidates) >= leastHalved &&
+				(unknown <= maxKept/4 || isUnknown(list, id)) && (most < 0 || size > sizes[most]) {
 				most = id
 			}
 		}

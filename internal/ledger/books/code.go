@@ -125,7 +125,8 @@ const (
 
 // classNames joins each code with its class by name.
 var classNames = [classes]account.Class{
-	ClassOwn: account.ClassOwn, ClassMessage: account.ClassMessage, ClassLock: account.ClassLock, ClassOutside: account.ClassOutside,
+	ClassOwn: account.ClassOwn, ClassMessage: account.ClassMessage, ClassLock: account.ClassLock,
+	ClassOutside: account.ClassOutside,
 	ClassRuntime: account.ClassRuntime, ClassUnknown: account.ClassUnknown,
 }
 

@@ -111,7 +111,8 @@ func (c *Column) Each(f func(k Key, ns int64, stacks map[uint32]*Amount)) {
 func (b *Books) column(list []*Kept, entries map[string]bool) *Column {
 	c := &Column{
 		requests: len(list), sums: make([]*sum, len(b.accounts.keys)), entries: entries,
-		onCPU: map[*Group]int64{}, Locks: map[uint32]map[uint32]int64{}, STW: map[uint32]*Amount{}, Sweeps: map[uint32]int64{}, Barriers: map[uint32]int64{},
+		onCPU: map[*Group]int64{}, Locks: map[uint32]map[uint32]int64{}, STW: map[uint32]*Amount{},
+		Sweeps: map[uint32]int64{}, Barriers: map[uint32]int64{},
 	}
 	for _, k := range list {
 		c.add(k, b.accounts.keys)

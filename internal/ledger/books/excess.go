@@ -60,7 +60,8 @@ func nearest(l []*Kept, running int64) []*Kept {
 	if len(l) <= n {
 		return l
 	}
-	hi, _ := slices.BinarySearchFunc(l, running, func(k *Kept, running int64) int { return cmp.Compare(k.Running, running) })
+	hi, _ := slices.BinarySearchFunc(l, running,
+		func(k *Kept, running int64) int { return cmp.Compare(k.Running, running) })
 	lo := hi
 	for hi-lo < n {
 		switch {

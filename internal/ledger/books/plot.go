@@ -103,7 +103,8 @@ func (b *Books) series(list []request.Group, c *Column) account.Series {
 		}
 	}
 	s.Whole = s.Whole && n <= account.MostDots
-	w := seriesWriter{namer: namer{Books: b, column: c, accounts: map[uint32]account.Named{}}, out: &s, entries: map[string]int{}, largest: map[account.Named]int{}}
+	w := seriesWriter{namer: namer{Books: b, column: c, accounts: map[uint32]account.Named{}},
+		out: &s, entries: map[string]int{}, largest: map[account.Named]int{}}
 	if s.Whole {
 		for id, g := range b.listed(list) {
 			for i := range g.plot.dots {
@@ -140,7 +141,8 @@ func (b *Books) density(list []request.Group) account.Density {
 		}
 		for r, n := range col {
 			if n > 0 {
-				d.Cells = append(d.Cells, account.DensityCell{Column: c, Low: rowStart(r), Up: rowStart(r + 1), N: int64(n)})
+				d.Cells = append(d.Cells, account.DensityCell{Column: c, Low: rowStart(r),
+					Up: rowStart(r + 1), N: int64(n)})
 			}
 		}
 	}

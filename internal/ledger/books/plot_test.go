@@ -31,7 +31,8 @@ func TestPlotWhole(t *testing.T) {
 		t.Fatalf("got %+v", s)
 	}
 	d := s.Dots[0]
-	if s.Entries[d.Entry] != "b" || d.Begin != 1005 || d.NS != 900 || d.Actor != 7 || s.Largest[d.Largest].Leaf != account.LeafNetwork {
+	if s.Entries[d.Entry] != "b" || d.Begin != 1005 || d.NS != 900 || d.Actor != 7 ||
+		s.Largest[d.Largest].Leaf != account.LeafNetwork {
 		t.Errorf("got %+v of %v, %v", d, s.Entries, s.Largest)
 	}
 }

@@ -67,13 +67,15 @@ func (b *Books) Sketches(list []request.Group, slow *Column) (out account.Sketch
 	l := b.slowUnits(list)
 	out.Left = max(0, len(l)-account.MostSketches)
 	for _, k := range l[:len(l)-out.Left] {
-		s := account.Sketch{Begin: b.names.Time(k.Begin), End: b.names.Time(k.End), Actor: k.Number, Entry: list[k.group].Entry}
+		s := account.Sketch{Begin: b.names.Time(k.Begin), End: b.names.Time(k.End), Actor: k.Number,
+			Entry: list[k.group].Entry}
 		if k.Name != 0 {
 			s.Name = b.runtime.Request(k.Name)
 		}
 		for _, f := range k.facts {
 			if f.kind() == FactNS && f.ns() > 0 && f.ns()*leastPart >= k.Wall() {
-				s.Parts = append(s.Parts, account.Part{Account: number(numbers, &out.Accounts, w.named(f.account)), NS: f.ns()})
+				s.Parts = append(s.Parts,
+					account.Part{Account: number(numbers, &out.Accounts, w.named(f.account)), NS: f.ns()})
 			}
 		}
 		slices.SortStableFunc(s.Parts, func(x, y account.Part) int { return cmp.Compare(y.NS, x.NS) })
@@ -98,7 +100,8 @@ func (w *namer) named(id uint32) account.Named {
 		n = account.Named{Leaf: account.LeafUnknown, Class: account.ClassUnknown}
 	default:
 		a := w.writeSum(w.column.sums[id], w.column.entries)
-		n = account.Named{Class: a.Class, Leaf: a.Leaf, Actor: a.Actor, Site: a.Site, Detail: a.Detail, Holder: a.Holder}
+		n = account.Named{Class: a.Class, Leaf: a.Leaf, Actor: a.Actor, Site: a.Site,
+			Detail: a.Detail, Holder: a.Holder}
 		w.accounts[id] = n
 	}
 	return n

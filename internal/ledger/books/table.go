@@ -75,7 +75,8 @@ func (a *accounts) number(k Key) uint32 {
 	if recent.number != 0 && recent.key == k {
 		return recent.number - 1
 	}
-	n, isNew := a.ids.number(uint64(k.Class)<<40|uint64(k.Leaf)<<32|uint64(k.Actor), uint64(k.Site)<<32|uint64(k.Detail))
+	n, isNew := a.ids.number(uint64(k.Class)<<40|uint64(k.Leaf)<<32|uint64(k.Actor),
+		uint64(k.Site)<<32|uint64(k.Detail))
 	if isNew {
 		a.keys = append(a.keys, k)
 	}

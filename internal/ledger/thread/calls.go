@@ -41,11 +41,13 @@ func (w *Walk) callRelease(s, end *sched.Stretch) (kind hopKind, released bool) 
 // but a file system that waits for its disk or server.
 func (w *Walk) isFileLock(s *sched.Stretch) bool {
 	c := w.calls()
-	return (s.Syscall == c.flock || s.Syscall == c.fcntl) && (s.Block == sched.BlockOther || s.Block == sched.BlockUnknown)
+	return (s.Syscall == c.flock || s.Syscall == c.fcntl) &&
+		(s.Block == sched.BlockOther || s.Block == sched.BlockUnknown)
 }
 
 // isSemaphore reports whether a wait is for a semaphore of System V.
 func (w *Walk) isSemaphore(s *sched.Stretch) bool {
 	c := w.calls()
-	return (s.Syscall == c.semop || s.Syscall == c.semtimedop) && (s.Block == sched.BlockOther || s.Block == sched.BlockUnknown)
+	return (s.Syscall == c.semop || s.Syscall == c.semtimedop) &&
+		(s.Block == sched.BlockOther || s.Block == sched.BlockUnknown)
 }

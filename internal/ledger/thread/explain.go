@@ -71,7 +71,8 @@ func isMeasured(q *Piece) bool {
 		return false
 	}
 	switch {
-	case q.Leaf >= books.LeafLockBetween && q.Leaf <= books.LeafOther, q.Leaf == books.LeafMissing, q.Leaf == books.LeafLock:
+	case q.Leaf >= books.LeafLockBetween && q.Leaf <= books.LeafOther, q.Leaf == books.LeafMissing,
+		q.Leaf == books.LeafLock:
 		return false
 	case q.Leaf == books.LeafThrottled:
 		return !q.State.ByGroup

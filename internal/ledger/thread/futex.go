@@ -55,7 +55,9 @@ func fillFutexes(k *sched.Timeline, r *account.Kernel) {
 		if u.Kind == sched.FutexCondition {
 			index[u.Addr^4] = i
 		}
-		f := account.Futex{Address: u.Addr, Waits: u.Waits, WaitNS: u.NS, MaxQueue: u.Queue, HolderNS: map[string]int64{}, Kind: futexKinds[u.Kind], Site: futexSite(u.Kind, u.Addr), Inferred: u.Inferred}
+		f := account.Futex{Address: u.Addr, Waits: u.Waits, WaitNS: u.NS, MaxQueue: u.Queue,
+			HolderNS: map[string]int64{}, Kind: futexKinds[u.Kind], Site: futexSite(u.Kind, u.Addr),
+			Inferred: u.Inferred}
 		f.Name = lockName(k, u)
 		f.Interpreter, f.Asked, f.AskedNS = interpreterOf[u.Interpreter], u.Asked, u.AskedNS
 		r.Futexes = append(r.Futexes, f)
@@ -68,7 +70,8 @@ func fillFutexes(k *sched.Timeline, r *account.Kernel) {
 func foldConditions(l []*sched.Futex) []*sched.Futex {
 	folded := l[:0]
 	for _, f := range l {
-		if n := len(folded); n > 0 && folded[n-1].Kind == sched.FutexCondition && f.Kind == sched.FutexCondition && folded[n-1].Addr|4 == f.Addr {
+		if n := len(folded); n > 0 && folded[n-1].Kind == sched.FutexCondition &&
+			f.Kind == sched.FutexCondition && folded[n-1].Addr|4 == f.Addr {
 			both := *folded[n-1]
 			both.Waits += f.Waits
 			both.NS += f.NS
@@ -145,7 +148,8 @@ func (w *Walk) fillHolders(r *account.Kernel, index map[uint64]int) {
 		f := &r.Futexes[n]
 		f.Sites = sites[n].List()
 		holders := map[string]int64{}
-		slices.SortFunc(lists[n], func(a, b longWait) int { return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.thread, b.thread)) })
+		slices.SortFunc(lists[n],
+			func(a, b longWait) int { return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.thread, b.thread)) })
 		for _, l := range lists[n] {
 			take := func(p *Piece) {
 				ns := p.Hi - p.Lo

@@ -30,7 +30,8 @@ func TestLine(t *testing.T) {
 	}
 	for tid := first + 1; tid <= last; tid++ {
 		at := (tid - first) * ms
-		line("waking t=%d tid=%d other=%d flags=target,othertarget kernel=2 args=0,202,%d", at, tid, tid-1, 0x5000+64*tid)
+		line("waking t=%d tid=%d other=%d flags=target,othertarget kernel=2 args=0,202,%d", at, tid,
+			tid-1, 0x5000+64*tid)
 		line("switch t=%d cpu=%d other=%d flags=othertarget", at, tid-first, tid)
 	}
 	line("switch t=%d cpu=%d tid=%d flags=target", (last-first+1)*ms, last-first, last)

@@ -42,7 +42,8 @@ func (t *pass) lockTable(r *account.Result, slow *books.Column) {
 		r.Locks = append(r.Locks, l)
 	}
 	slices.SortFunc(r.Locks, func(a, b account.Lock) int {
-		return cmp.Or(cmp.Compare(b.SlowNS, a.SlowNS), cmp.Compare(b.WaitNS, a.WaitNS), cmp.Compare(b.Waits, a.Waits), slices.Compare(a.Sites, b.Sites))
+		return cmp.Or(cmp.Compare(b.SlowNS, a.SlowNS), cmp.Compare(b.WaitNS, a.WaitNS),
+			cmp.Compare(b.Waits, a.Waits), slices.Compare(a.Sites, b.Sites))
 	})
 	r.Locks = r.Locks[:min(len(r.Locks), books.MostLocks)]
 }

@@ -59,9 +59,11 @@ func lockName(k *sched.Timeline, u *sched.Futex) string {
 }
 
 var futexKinds = map[sched.FutexKind]account.FutexKind{
-	sched.FutexUnknown: account.FutexUnknown, sched.FutexMutex: account.FutexMutex, sched.FutexCondition: account.FutexCondition,
-	sched.FutexJoin: account.FutexJoin, sched.FutexBarrier: account.FutexBarrier, sched.FutexSemaphore: account.FutexSemaphore,
-	sched.FutexRuntime: account.FutexRuntime, sched.FutexNote: account.FutexNote,
+	sched.FutexUnknown: account.FutexUnknown, sched.FutexMutex: account.FutexMutex,
+	sched.FutexCondition: account.FutexCondition,
+	sched.FutexJoin:      account.FutexJoin, sched.FutexBarrier: account.FutexBarrier,
+	sched.FutexSemaphore: account.FutexSemaphore,
+	sched.FutexRuntime:   account.FutexRuntime, sched.FutexNote: account.FutexNote,
 	sched.FutexInterpreter: account.FutexInterpreter,
 }
 
@@ -82,7 +84,8 @@ func futexSite(kind sched.FutexKind, addr uint64) string {
 
 // threadMakers are the C library's functions that make a thread. Whatever they call and wait in,
 // the wait is for making a thread.
-var threadMakers = map[string]bool{"pthread_create": true, "__pthread_create_2_1": true, "pthread_create@@GLIBC_2.34": true, "allocate_stack": true, "thrd_create": true}
+var threadMakers = map[string]bool{"pthread_create": true, "__pthread_create_2_1": true,
+	"pthread_create@@GLIBC_2.34": true, "allocate_stack": true, "thrd_create": true}
 
 // waitSite is what a wait is called: the program's function that waits. Without one it is the
 // library's function, else the futex's address or what the kernel was asked for.

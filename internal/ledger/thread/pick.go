@@ -73,7 +73,8 @@ func (t *pass) pick(running []int64) (list []picked) {
 		if t.o.SlowOver == 0 && len(l) > 0 {
 			slices.SortFunc(l, func(a, b int32) int {
 				x, y := &t.units.Units[a], &t.units.Units[b]
-				return cmp.Or(cmp.Compare(y.End-y.Begin, x.End-x.Begin), cmp.Compare(x.Begin, y.Begin), cmp.Compare(x.TID, y.TID), cmp.Compare(a, b))
+				return cmp.Or(cmp.Compare(y.End-y.Begin, x.End-x.Begin),
+					cmp.Compare(x.Begin, y.Begin), cmp.Compare(x.TID, y.TID), cmp.Compare(a, b))
 			})
 			l = l[:min(int64(len(l)), most[id])]
 		}

@@ -53,20 +53,23 @@ func TestThreadRecordings(t *testing.T) {
 			}
 			var b strings.Builder
 			for _, g := range r.Requests.Groups {
-				fmt.Fprintf(&b, "%s, %s: %d, p50 %d us, max %d us\n\t%s\n", g.Entry, g.Kind, g.Count, g.P50/1000, g.Max/1000, g.Boundary)
+				fmt.Fprintf(&b, "%s, %s: %d, p50 %d us, max %d us\n\t%s\n", g.Entry, g.Kind,
+					g.Count, g.P50/1000, g.Max/1000, g.Boundary)
 			}
 			if r.Requests.Count == 0 {
 				fmt.Fprintf(&b, "none: %s\n", r.Requests.NoRequestsCause)
 			}
 			fmt.Fprintf(&b, "slow: %d requests, %d us\n", r.Slow.Requests, r.Slow.WallNS/1000)
 			for _, a := range r.Slow.Accounts[:min(len(r.Slow.Accounts), 8)] {
-				fmt.Fprintf(&b, "\t%.1f %% %s, %s\n", 100*float64(a.NS)/float64(r.Slow.WallNS), account.Phrase(&a), a.Class)
+				fmt.Fprintf(&b, "\t%.1f %% %s, %s\n", 100*float64(a.NS)/float64(r.Slow.WallNS),
+					account.Phrase(&a), a.Class)
 			}
 			for _, f := range r.Kernel.Futexes {
 				if f.Kind != "mutex" {
 					continue
 				}
-				fmt.Fprintf(&b, "%s %q: %d waits, %d us, queue %d\n", f.Kind, f.Name, f.Waits, f.WaitNS/1000, f.MaxQueue)
+				fmt.Fprintf(&b, "%s %q: %d waits, %d us, queue %d\n", f.Kind, f.Name, f.Waits,
+					f.WaitNS/1000, f.MaxQueue)
 				var leaves []string
 				for leaf, ns := range f.HolderNS {
 					leaves = append(leaves, fmt.Sprintf("\t%s %d us\n", leaf, ns/1000))
@@ -75,7 +78,8 @@ func TestThreadRecordings(t *testing.T) {
 				b.WriteString(strings.Join(leaves, ""))
 			}
 			c := r.Kernel.Churn
-			fmt.Fprintf(&b, "threads: %d made, %d ended, first run after %d us, at most %d us\n", c.Created, c.Exited, c.FirstP50/1000, c.FirstMax/1000)
+			fmt.Fprintf(&b, "threads: %d made, %d ended, first run after %d us, at most %d us\n",
+				c.Created, c.Exited, c.FirstP50/1000, c.FirstMax/1000)
 			want := strings.TrimSuffix(file, ".stream") + ".want"
 			if *update {
 				if err := os.WriteFile(want, []byte(b.String()), 0o644); err != nil {

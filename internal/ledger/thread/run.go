@@ -71,7 +71,8 @@ type pass struct {
 
 func newPass(k *sched.Timeline, o Options) *pass {
 	t := &pass{
-		o: o, k: k, walk: NewWalk(k), actors: map[uint32]uint32{}, locks: map[uint64]uint32{}, sites: map[placeKey]*site{}, jvm: map[placeKey]sched.JVMWait{},
+		o: o, k: k, walk: NewWalk(k), actors: map[uint32]uint32{}, locks: map[uint64]uint32{},
+		sites: map[placeKey]*site{}, jvm: map[placeKey]sched.JVMWait{},
 	}
 	t.base, _ = k.Span()
 	t.books = books.New(t, nil, o.SlowOver, t.names.Number("(others)"))

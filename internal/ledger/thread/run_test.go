@@ -113,7 +113,8 @@ func (r *randomRecords) Header() kernel.Header {
 }
 func (r *randomRecords) Each(f func([]kernel.Record) error) error { return f(r.recs) }
 func (r *randomRecords) Threads() []kernel.Thread {
-	return []kernel.Thread{{TID: 1, Target: true, Comm: "a"}, {TID: 2, Target: true, Comm: "b-1"}, {TID: 3, Target: true, Comm: "b-2"}}
+	return []kernel.Thread{{TID: 1, Target: true, Comm: "a"}, {TID: 2, Target: true, Comm: "b-1"},
+		{TID: 3, Target: true, Comm: "b-2"}}
 }
 func (r *randomRecords) Stack(id uint32) []kernel.Frame { return r.stacks[id] }
 func (r *randomRecords) Ended() string                  { return "" }
@@ -126,10 +127,12 @@ func recordsOf(b []byte) *randomRecords {
 	}
 	at := int64(1000)
 	for ; len(b) >= 12; b = b[12:] {
-		x := kernel.Record{Kind: kernel.Kind(b[0] % 32), TID: uint32(b[1] % 6), Other: uint32(b[2] % 6), CPU: uint16(b[3] % 3),
+		x := kernel.Record{Kind: kernel.Kind(b[0] % 32), TID: uint32(b[1] % 6),
+			Other: uint32(b[2] % 6), CPU: uint16(b[3] % 3),
 			Flags: kernel.Flags(binary.LittleEndian.Uint16(b[4:])), Kernel: uint32(b[6] % 8), User: uint32(b[7] % 8)}
 		if b[0] < 160 {
-			x.Kind = []kernel.Kind{kernel.Switch, kernel.Switch, kernel.Waking, kernel.FutexWake, kernel.FutexWait, kernel.Clone, kernel.Exit, kernel.Wakeup}[b[0]%8]
+			x.Kind = []kernel.Kind{kernel.Switch, kernel.Switch, kernel.Waking, kernel.FutexWake,
+				kernel.FutexWait, kernel.Clone, kernel.Exit, kernel.Wakeup}[b[0]%8]
 			x.Flags |= kernel.Target | kernel.OtherTarget
 		}
 		switch b[8] {
@@ -145,9 +148,12 @@ func recordsOf(b []byte) *randomRecords {
 		x.Time = at
 		r.recs = append(r.recs, x)
 	}
-	r.stacks = map[uint32][]kernel.Frame{1: {{Func: "schedule"}, {Func: "futex_wait"}}, 2: {{Func: "futex_wake"}, {Func: "do_futex"}}, 3: {{Func: "ep_poll"}},
-		4: {{Func: "__lll_lock_wait", Module: "libc.so.6"}, {Func: "main", Module: "app"}, {Func: "__libc_start_call_main"}},
-		5: {{Func: "hrtimer_wakeup"}}, 6: {{Func: "pipe_write"}, {Func: "vfs_write"}}, 7: {{Func: "work"}, {Func: "start_thread"}}}
+	r.stacks = map[uint32][]kernel.Frame{1: {{Func: "schedule"}, {Func: "futex_wait"}},
+		2: {{Func: "futex_wake"}, {Func: "do_futex"}}, 3: {{Func: "ep_poll"}},
+		4: {{Func: "__lll_lock_wait", Module: "libc.so.6"}, {Func: "main", Module: "app"},
+			{Func: "__libc_start_call_main"}},
+		5: {{Func: "hrtimer_wakeup"}}, 6: {{Func: "pipe_write"}, {Func: "vfs_write"}},
+		7: {{Func: "work"}, {Func: "start_thread"}}}
 	return r
 }
 

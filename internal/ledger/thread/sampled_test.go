@@ -59,7 +59,8 @@ func TestShortRequests(t *testing.T) {
 	if len(r.Requests.Groups) != 1 || r.Requests.Count < 3900 {
 		t.Fatalf("%d requests in %d groups", r.Requests.Count, len(r.Requests.Groups))
 	}
-	for name, o := range map[string]*account.OnCPU{"group": r.Requests.Groups[0].OnCPU, "all": r.All.OnCPU, "usual": r.Median.OnCPU} {
+	for name, o := range map[string]*account.OnCPU{"group": r.Requests.Groups[0].OnCPU,
+		"all": r.All.OnCPU, "usual": r.Median.OnCPU} {
 		if o == nil || o.Samples < 800 {
 			t.Errorf("%s: no division, or by few samples: %+v", name, o)
 			continue

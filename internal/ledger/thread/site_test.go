@@ -52,7 +52,8 @@ switch t=8020000 cpu=0 tid=11 other=0 flags=target args=128
 	if want := int64(1_999_000 + 2_995_000); making != want {
 		t.Errorf("making took %d ns, want %d", making, want)
 	}
-	want := map[int64]string{4000000: "madvise", 7000000: "madvise of its stack, as the thread ends", 7500000: "pthread_create, called by serve"}
+	want := map[int64]string{4000000: "madvise",
+		7000000: "madvise of its stack, as the thread ends", 7500000: "pthread_create, called by serve"}
 	for at, name := range want {
 		if sites[at] != name {
 			t.Errorf("at %d: waits in %q, want %q", at, sites[at], name)

@@ -85,7 +85,8 @@ func (t *pass) sketches(slow *books.Column, known map[unitKey]edges) account.Ske
 			l.Lane = lane
 			chain = append(chain, l)
 		})
-		s.Chain = slices.Clone(Shortened(chain, min(account.MostSketchLinks, max(room/(len(out.List)-i), account.LeastSketchLinks)), s.End-s.Begin))
+		s.Chain = slices.Clone(Shortened(chain,
+			min(account.MostSketchLinks, max(room/(len(out.List)-i), account.LeastSketchLinks)), s.End-s.Begin))
 		room -= len(s.Chain)
 	}
 	t.walk.edges = edges{}
@@ -113,7 +114,8 @@ func (t *pass) story(q unitKey, e edges) *account.Story {
 	t.walk.edges = edges{}
 	s.Lanes = te.Lanes(threads, q.begin, q.end)
 	for i := range s.Chain {
-		s.Chain[i].Lane = slices.IndexFunc(s.Lanes, func(l account.Lane) bool { return l.Kind == account.LaneThread && l.ID == int64(tids[i]) })
+		s.Chain[i].Lane = slices.IndexFunc(s.Lanes,
+			func(l account.Lane) bool { return l.Kind == account.LaneThread && l.ID == int64(tids[i]) })
 	}
 	s.Chain = Links(s.Chain, q.end-q.begin)
 	s.Names, s.Stacks, s.Cut = te.Names, te.Stacks, te.Cut
@@ -124,7 +126,8 @@ func (t *pass) story(q unitKey, e edges) *account.Story {
 func (t *pass) link(te *Teller, p *Piece) account.Link {
 	hops, unborn := unitHops(p)
 	key, _ := t.accountKey(p, 0, hops, unborn)
-	l := account.Link{Begin: p.Lo, End: p.Hi, Class: account.Class(key.Class.String()), Leaf: account.Leaf(p.Leaf.String()), Depth: len(hops), Lane: -1,
+	l := account.Link{Begin: p.Lo, End: p.Hi, Class: account.Class(key.Class.String()),
+		Leaf: account.Leaf(p.Leaf.String()), Depth: len(hops), Lane: -1,
 		Site: te.Name(t.Func(key.Site)), Detail: te.Name(t.Func(key.Detail)), Stack: te.stackOf(&p.State)}
 	if p.Leaf == books.LeafNoCPU && len(p.Shares) > 0 {
 		l.Detail = te.Name(t.Func(t.words.Behind(p.Shares[0].TID, p.Lo).Detail))

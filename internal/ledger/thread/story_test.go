@@ -45,7 +45,8 @@ func TestStories(t *testing.T) {
 				at = l.End
 			}
 			if at != s.End || len(s.Chain) > account.MostSketchLinks || len(s.Parts) == 0 {
-				t.Errorf("%s: thread %d: %d links to %d of %d, %d parts", file, s.Actor, len(s.Chain), at, s.End, len(s.Parts))
+				t.Errorf("%s: thread %d: %d links to %d of %d, %d parts", file, s.Actor,
+					len(s.Chain), at, s.End, len(s.Parts))
 			}
 		}
 		r.Stories, r.Others, r.Sketches = nil, nil, account.Sketches{}
@@ -60,7 +61,8 @@ func checkStory(t *testing.T, file string, s *account.Story, q *account.Request)
 	at := s.Begin
 	got, want := map[account.Leaf]int64{}, map[account.Leaf]int64{}
 	for _, l := range s.Chain {
-		if l.Begin != at || l.End <= l.Begin || l.Lane >= len(s.Lanes) || max(l.Site, l.Detail) >= len(s.Names) || l.Stack >= len(s.Stacks) {
+		if l.Begin != at || l.End <= l.Begin || l.Lane >= len(s.Lanes) ||
+			max(l.Site, l.Detail) >= len(s.Names) || l.Stack >= len(s.Stacks) {
 			t.Fatalf("%s: thread %d: link %+v, want one from %d", file, s.Actor, l, at)
 		}
 		at = l.End

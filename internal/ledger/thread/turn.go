@@ -155,7 +155,8 @@ func (t *turns) waitedAlike(h *Hop, w *sched.Waking) bool {
 	if s.Doing != sched.Blocked || s.Block != h.wait.Block {
 		return false
 	}
-	if s.Futex != 0 && s.Futex&^7 == h.wait.Futex&^7 || h.wait.Futex == 0 && s.Arg == h.wait.Arg && s.Syscall == h.wait.Syscall && s.Syscall >= 0 {
+	if s.Futex != 0 && s.Futex&^7 == h.wait.Futex&^7 || h.wait.Futex == 0 && s.Arg == h.wait.Arg &&
+		s.Syscall == h.wait.Syscall && s.Syscall >= 0 {
 		return true
 	}
 	// Of short waits no stack is taken.

@@ -19,7 +19,8 @@ func TestTurns(t *testing.T) {
 		kind            string
 		serving, permit int64 // part of the third's 3 ms
 		locked          int64
-	}{{"worker", 2e6, 0, 0}, {"permit", 0, 3e6, 0}, {"result", 0, 0, 0}, {"pipe", 0, 3e6, 0}, {"semop", 0, 3e6, 0}, {"flock", 0, 0, 3e6}} {
+	}{{"worker", 2e6, 0, 0}, {"permit", 0, 3e6, 0}, {"result", 0, 0, 0}, {"pipe", 0, 3e6, 0},
+		{"semop", 0, 3e6, 0}, {"flock", 0, 0, 3e6}} {
 		t.Run(c.kind, func(t *testing.T) {
 			r, err := Run(context.Background(), schedtest.Timeline(t, turnStream(c.kind)), Options{})
 			if err != nil {
@@ -71,10 +72,12 @@ func turnStream(kind string) string {
 		line("switch t=%d cpu=%d tid=%d flags=target args=1,45,%d kernel=1", at, tid, tid, tid)
 	}
 	// Calls have their numbers plus one, as in the records.
-	inKernel := map[string]struct{ wait, call, waking, wakes int }{"pipe": {7, 1, 10, 2}, "semop": {11, 221, 8, 66}, "flock": {9, 74, 8, 74}}
+	inKernel := map[string]struct{ wait, call, waking, wakes int }{"pipe": {7, 1, 10, 2},
+		"semop": {11, 221, 8, 66}, "flock": {9, 74, 8, 74}}
 	wait := func(tid, at, addr, stack int) {
 		if k, ok := inKernel[kind]; ok {
-			line("switch t=%d cpu=%d tid=%d flags=target args=1,%d,7 kernel=%d user=%d", at, tid, tid, k.call, k.wait, stack)
+			line("switch t=%d cpu=%d tid=%d flags=target args=1,%d,7 kernel=%d user=%d", at, tid,
+				tid, k.call, k.wait, stack)
 			return
 		}
 		line("switch t=%d cpu=%d tid=%d flags=target args=1,202,%d kernel=2 user=%d", at, tid, tid, addr, stack)
@@ -82,7 +85,8 @@ func turnStream(kind string) string {
 	net := func(tid, at int) { line("waking t=%d tid=%d flags=target,interrupt kernel=3", at, tid) }
 	wake := func(tid, at, by, addr int) {
 		if k, ok := inKernel[kind]; ok {
-			line("waking t=%d tid=%d other=%d flags=target,othertarget kernel=%d args=0,%d,7", at, tid, by, k.waking, k.wakes)
+			line("waking t=%d tid=%d other=%d flags=target,othertarget kernel=%d args=0,%d,7", at,
+				tid, by, k.waking, k.wakes)
 			return
 		}
 		line("waking t=%d tid=%d other=%d flags=target,othertarget kernel=4 args=0,202,%d", at, tid, by, addr)

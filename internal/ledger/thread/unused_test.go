@@ -39,7 +39,8 @@ switch t=0 cpu=1 other=12 flags=othertarget
 			fmt.Fprintf(&b, "switch t=%d cpu=%d tid=%d flags=target args=1,203,0x100 kernel=1 user=5\n", at, waits-11, waits)
 			if c.holder != "" {
 				fmt.Fprintf(&b, "switch t=%d cpu=%d tid=%d flags=target %s\n", at+1000, has-11, has, c.holder)
-				fmt.Fprintf(&b, "waking t=%d cpu=%d tid=%d flags=target,interrupt kernel=3\n", at+3_000_000, has-11, has)
+				fmt.Fprintf(&b, "waking t=%d cpu=%d tid=%d flags=target,interrupt kernel=3\n", at+
+					3_000_000, has-11, has)
 				fmt.Fprintf(&b, "switch t=%d cpu=%d other=%d flags=othertarget\n", at+3_001_000, has-11, has)
 			}
 			fmt.Fprintf(&b, "futexwake t=%d cpu=%d tid=%d flags=target args=0,0x100,129\n", at+3_010_000, has-11, has)
@@ -58,7 +59,8 @@ switch t=0 cpu=1 other=12 flags=othertarget
 			}
 		}
 		if c.found != (ns > r.CPUs.TotalNS/3) || !c.found && ns > 0 {
-			t.Errorf("%s: %d of %d ns are unused while threads wait for a lock; %d requests; %+v", c.name, ns, r.CPUs.TotalNS, r.Requests.Count, r.CPUs.Unused)
+			t.Errorf("%s: %d of %d ns are unused while threads wait for a lock; %d requests; %+v",
+				c.name, ns, r.CPUs.TotalNS, r.Requests.Count, r.CPUs.Unused)
 		}
 	}
 }

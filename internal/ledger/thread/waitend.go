@@ -97,7 +97,8 @@ func (w *Walk) afterTimeout(tid uint32, s *sched.Stretch) (next sched.Stretch, r
 func (w *Walk) firstRelease(tid uint32, s *sched.Stretch, timeout int64) sched.Stretch {
 	end := *s
 	for _, f := range w.wordsOf(s) {
-		for i := sort.Search(len(f.Releases), func(i int) bool { return f.Releases[i].Time >= timeout }); i < len(f.Releases); i++ {
+		for i := sort.Search(len(f.Releases),
+			func(i int) bool { return f.Releases[i].Time >= timeout }); i < len(f.Releases); i++ {
 			if r := &f.Releases[i]; r.Time >= end.Whole.End {
 				break
 			} else if r.TID != tid {

@@ -100,11 +100,13 @@ func (st *wakeStack) learn(f *kernel.Frame) {
 		return
 	}
 	switch name {
-	case "futex_wake", "do_futex", "futex_wake_op", "futex_requeue", "futex_unlock_pi", "__x64_sys_futex", "__arm64_sys_futex", "__ia32_sys_futex":
+	case "futex_wake", "do_futex", "futex_wake_op", "futex_requeue", "futex_unlock_pi",
+		"__x64_sys_futex", "__arm64_sys_futex", "__ia32_sys_futex":
 		st.futex = true
 	case "do_exit", "mm_release", "exit_mm_release", "exec_mm_release":
 		st.exit = true
-	case "pipe_write", "anon_pipe_write", "eventfd_write", "vfs_write", "ksys_write", "do_writev", "__sys_sendto", "__sys_sendmsg", "___sys_sendmsg",
+	case "pipe_write", "anon_pipe_write", "eventfd_write", "vfs_write", "ksys_write", "do_writev",
+		"__sys_sendto", "__sys_sendmsg", "___sys_sendmsg",
 		"unix_stream_sendmsg", "unix_dgram_sendmsg", "sock_write_iter", "eventfd_signal", "eventfd_signal_mask":
 		st.write = true
 	}

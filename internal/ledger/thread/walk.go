@@ -210,7 +210,8 @@ func (w *Walk) behindHolder(tid uint32, s *sched.Stretch, h *hold) {
 			lo = start
 		}
 	}
-	w.follow(Hop{waiter: tid, waker: h.holder, wait: *s, kind: hopLock, Inferred: !h.first || h.inferred || s.Futex == 0}, lo, h.hi)
+	w.follow(Hop{waiter: tid, waker: h.holder, wait: *s, kind: hopLock, Inferred: !h.first ||
+		h.inferred || s.Futex == 0}, lo, h.hi)
 }
 
 // gone explains time before a thread's birth by what its maker did, and time after its end by what

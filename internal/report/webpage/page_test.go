@@ -10,8 +10,10 @@ import (
 
 // attacks are what a symbol, a path or a line of a log may hold.
 var attacks = []string{
-	`</script><script>document.title="attacked"</script>`, `<!--<script>`, `]]>`, `</style><img src=x onerror=attack()>`, "\u2028attack()\u2029",
-	`javascript:attack()`, `" onload="attack()`, `'-attack()-'`, `&lt;b&gt;`, "\x1b]0;x\x07", "\u202egnp.exe", "\xff\xfe", `\x1b`, "\uf8f0forged\uf8f1", `{{7*7}}${7*7}`, "a\x00b",
+	`</script><script>document.title="attacked"</script>`, `<!--<script>`, `]]>`,
+	`</style><img src=x onerror=attack()>`, "\u2028attack()\u2029",
+	`javascript:attack()`, `" onload="attack()`, `'-attack()-'`, `&lt;b&gt;`, "\x1b]0;x\x07",
+	"\u202egnp.exe", "\xff\xfe", `\x1b`, "\uf8f0forged\uf8f1", `{{7*7}}${7*7}`, "a\x00b",
 }
 
 func hostile() *Model {
@@ -20,7 +22,8 @@ func hostile() *Model {
 		m.Title += a
 		m.Facts = append(m.Facts, Fact{a, a})
 		m.Verdict.Text = append(m.Verdict.Text, a)
-		m.Findings = append(m.Findings, Finding{Cause: a, Summary: a, Amount: a, Remedy: []string{a}, Evidence: []Evidence{{a, a}}})
+		m.Findings = append(m.Findings, Finding{Cause: a, Summary: a, Amount: a,
+			Remedy: []string{a}, Evidence: []Evidence{{a, a}}})
 		m.Ledger.Rows = append(m.Ledger.Rows, Row{Leaf: a, Label: a, More: []Fact{{a, a}}})
 		m.Slowest = append(m.Slowest, Request{Name: a, Why: a, Parts: []Part{{Label: a}}})
 	}
@@ -44,7 +47,8 @@ func TestDataAreNoMarkup(t *testing.T) {
 	if err := json.Unmarshal([]byte(data[1]), new(Model)); err != nil {
 		t.Errorf("the data are no JSON: %v", err)
 	}
-	for element, want := range map[string]int{"<script": 2, "</script": 2, "<style": 1, "</style": 1, "<img": 0, "<!--": 0} {
+	for element, want := range map[string]int{"<script": 2, "</script": 2, "<style": 1,
+		"</style": 1, "<img": 0, "<!--": 0} {
 		if n := strings.Count(text, element); n != want {
 			t.Errorf("%q %d times, want %d", element, n, want)
 		}

@@ -27,13 +27,21 @@ func TestDecode(t *testing.T) {
 		b    []byte
 		want Event
 	}{
-		{small(Switch, Target|Preempted, 3, 4, 1), Event{Time: 7, TID: 3, Other: 4, Kind: Switch, Flags: Target | Preempted, Arg: [3]uint64{1}}},
-		{longs(small(Switch, Target, 3, 4, 1), 1, 203, 0xc000123), Event{Time: 7, TID: 3, Other: 4, Kind: Switch, Flags: Target, Arg: [3]uint64{1, 203, 0xc000123}}},
-		{longs(small(Waking, 0, 3, 4, 0), 0, 1, 2, 50, 60), Event{Time: 7, TID: 3, Other: 4, Kind: Waking, Arg: [3]uint64{0, 1, 2}, Kernel: 50, User: 60}},
-		{longs(small(Defined, 0, 0, 0, 1), 99, 0x10, 0x20), Event{Time: 7, Kind: Defined, Arg: [3]uint64{1}, IsUser: true, ID: 99, Stack: []uint64{0x10, 0x20}}},
-		{append(longs(small(Named, Target|KernelThread, 5, 6, 2), 9, 1234), "a comm\x00garbage.."...), Event{Time: 7, TID: 5, Other: 6, Kind: Named, Flags: Target | KernelThread, Arg: [3]uint64{2},
-			Thread: Thread{TID: 5, PID: 6, NSTID: 2, SelfTID: 9, Cgroup: 1234, Comm: "a comm", Kernel: true, FromTarget: true}}},
-		{append(longs(small(Copied, 0, 0, 0, 1), 98, 1, 2, 3), 7, 8, 9), Event{Time: 7, Kind: Copied, Arg: [3]uint64{1}, ID: 98, IP: 1, SP: 2, BP: 3, Bytes: []byte{7, 8, 9}}},
+		{small(Switch, Target|Preempted, 3, 4, 1), Event{Time: 7, TID: 3, Other: 4, Kind: Switch,
+			Flags: Target | Preempted, Arg: [3]uint64{1}}},
+		{longs(small(Switch, Target, 3, 4, 1), 1, 203, 0xc000123),
+			Event{Time: 7, TID: 3, Other: 4, Kind: Switch, Flags: Target, Arg: [3]uint64{1, 203, 0xc000123}}},
+		{longs(small(Waking, 0, 3, 4, 0), 0, 1, 2, 50, 60),
+			Event{Time: 7, TID: 3, Other: 4, Kind: Waking, Arg: [3]uint64{0, 1, 2}, Kernel: 50, User: 60}},
+		{longs(small(Defined, 0, 0, 0, 1), 99, 0x10, 0x20),
+			Event{Time: 7, Kind: Defined, Arg: [3]uint64{1}, IsUser: true, ID: 99, Stack: []uint64{0x10, 0x20}}},
+		{append(longs(small(Named, Target|KernelThread, 5, 6, 2), 9, 1234),
+			"a comm\x00garbage.."...), Event{Time: 7, TID: 5, Other: 6, Kind: Named,
+			Flags: Target | KernelThread, Arg: [3]uint64{2},
+			Thread: Thread{TID: 5, PID: 6, NSTID: 2, SelfTID: 9, Cgroup: 1234, Comm: "a comm",
+				Kernel: true, FromTarget: true}}},
+		{append(longs(small(Copied, 0, 0, 0, 1), 98, 1, 2, 3), 7, 8, 9),
+			Event{Time: 7, Kind: Copied, Arg: [3]uint64{1}, ID: 98, IP: 1, SP: 2, BP: 3, Bytes: []byte{7, 8, 9}}},
 	} {
 		var e Event
 		if err := decode(c.b, &e); err != nil {
@@ -42,7 +50,9 @@ func TestDecode(t *testing.T) {
 			t.Errorf("decode: got %+v, want %+v", e, c.want)
 		}
 	}
-	for _, b := range [][]byte{nil, small(Switch, 0, 1, 2, 3)[:23], small(0, 0, 1, 2, 3), small(kinds, 0, 1, 2, 3), small(Copied, 0, 1, 2, 3), small(Named, 0, 1, 2, 3), small(Defined, 0, 1, 2, 3), append(longs(small(Defined, 0, 1, 2, 3), 1), 1)} {
+	for _, b := range [][]byte{nil, small(Switch, 0, 1, 2, 3)[:23], small(0, 0, 1, 2, 3),
+		small(kinds, 0, 1, 2, 3), small(Copied, 0, 1, 2, 3), small(Named, 0, 1, 2, 3),
+		small(Defined, 0, 1, 2, 3), append(longs(small(Defined, 0, 1, 2, 3), 1), 1)} {
 		if decode(b, new(Event)) == nil {
 			t.Errorf("decode %d bytes %v: no error", len(b), b)
 		}
@@ -75,7 +85,8 @@ func FuzzDecode(f *testing.F) {
 	f.Add(append(longs(small(Named, 0, 5, 6, 2), 9, 1234), "0123456789abcdef"...))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var e Event
-		if decode(b, &e) == nil && (e.Kind == 0 || e.Kind >= kinds || len(e.Stack) > maxDepth || len(e.Thread.Comm) > 16) {
+		if decode(b, &e) == nil && (e.Kind == 0 || e.Kind >= kinds || len(e.Stack) > maxDepth ||
+			len(e.Thread.Comm) > 16) {
 			t.Errorf("decoded to %+v", e)
 		}
 	})

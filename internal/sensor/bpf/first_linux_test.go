@@ -43,7 +43,8 @@ func TestFirst(t *testing.T) {
 		f.End()
 		f.End()
 		f.Keep()
-		if is, err := unix.SchedGetAttr(0, 0); err != nil || is.Policy != was.Policy || is.Nice != was.Nice || is.Priority != was.Priority {
+		if is, err := unix.SchedGetAttr(0, 0); err != nil || is.Policy != was.Policy ||
+			is.Nice != was.Nice || is.Priority != was.Priority {
 			t.Errorf("was %+v, is %+v (%v)", was, is, err)
 		}
 	})
@@ -55,7 +56,8 @@ func TestFirst(t *testing.T) {
 // Who was begun in a class of its own stays there.
 func TestFirstOfAnotherClass(t *testing.T) {
 	onThread(func() {
-		if err := unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_BATCH}, 0); err != nil {
+		if err := unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr,
+			Policy: unix.SCHED_BATCH}, 0); err != nil {
 			t.Errorf("set the class: %v", err)
 			return
 		}

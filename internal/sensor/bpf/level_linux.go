@@ -72,7 +72,8 @@ const (
 
 // String says in words what an extra records.
 func (e Extra) String() string {
-	return [...]string{"since when sockets had data", "TLB flushes", "waits for the kernel's locks", "minor page faults"}[e]
+	return [...]string{"since when sockets had data", "TLB flushes", "waits for the kernel's locks",
+		"minor page faults"}[e]
 }
 
 var extraPrograms = [Extras][]string{
@@ -147,7 +148,8 @@ func (r *Recorder) ran() map[string]uint64 {
 // within lists the programs that do nearly all their work on the target's threads. Timers, data for
 // sockets and the events of other programs come in the time of whatever thread has the CPU.
 var within = []string{
-	whystallProgSchedExit, whystallProgSchedWaking, whystallProgPageFault, whystallProgFaultMinor, whystallProgFaultMajor, whystallProgTlbFlush,
+	whystallProgSchedExit, whystallProgSchedWaking, whystallProgPageFault, whystallProgFaultMinor,
+	whystallProgFaultMajor, whystallProgTlbFlush,
 	whystallProgContentionBegin, whystallProgContentionEnd, whystallProgSocketRead,
 }
 

@@ -61,7 +61,8 @@ func readSpec() (*ebpf.CollectionSpec, error) {
 // alone loads programs with no more maps than they use.
 func alone(spec *ebpf.CollectionSpec, types *kernelTypes, names ...string) (*ebpf.Collection, error) {
 	only := &ebpf.CollectionSpec{
-		Maps: map[string]*ebpf.MapSpec{}, Programs: map[string]*ebpf.ProgramSpec{}, Variables: map[string]*ebpf.VariableSpec{}, Types: spec.Types, ByteOrder: spec.ByteOrder,
+		Maps: map[string]*ebpf.MapSpec{}, Programs: map[string]*ebpf.ProgramSpec{},
+		Variables: map[string]*ebpf.VariableSpec{}, Types: spec.Types, ByteOrder: spec.ByteOrder,
 	}
 	for _, name := range names {
 		p := spec.Programs[name]

@@ -151,7 +151,8 @@ func Open(o Options) (_ *Recorder, err error) {
 func (r *Recorder) loadPrograms(o *Options) (map[string]*ebpf.Program, error) {
 	loaded := map[string]*ebpf.Program{}
 	for _, p := range programs {
-		if p.traits&forStacks != 0 && !o.Stacks || p.traits&forGroups != 0 && r.PerTask || p.traits&remote != 0 && !r.l.remote {
+		if p.traits&forStacks != 0 && !o.Stacks || p.traits&forGroups != 0 && r.PerTask ||
+			p.traits&remote != 0 && !r.l.remote {
 			continue
 		}
 		o.step()

@@ -360,7 +360,8 @@ func TestFutex(t *testing.T) {
 		t.Errorf("slept on the futex %v, woken by who released it %v, by a timer %v", slept, woken, timer)
 	}
 	if !due && !slices.ContainsFunc(r.Missing, func(m Missing) bool {
-		return m.Part == PartQuotaTimers || m.Part == PartFunctions || m.Part == "hrtimer_expire" || m.Part == "csd_function"
+		return m.Part == PartQuotaTimers || m.Part == PartFunctions || m.Part == "hrtimer_expire" ||
+			m.Part == "csd_function"
 	}) {
 		t.Error("a timer's time was not told")
 	}
@@ -440,7 +441,8 @@ func TestThrottled(t *testing.T) {
 		t.Error("a spinning thread with a quota of a tenth of a CPU is never seen throttled")
 	}
 	if given == 0 && !slices.ContainsFunc(r.Missing, func(m Missing) bool {
-		return m.Part == PartQuotaTimers || m.Part == PartFunctions || m.Part == "hrtimer_expire" || m.Part == "csd_function"
+		return m.Part == PartQuotaTimers || m.Part == PartFunctions || m.Part == "hrtimer_expire" ||
+			m.Part == "csd_function"
 	}) {
 		t.Error("no timer gave the quota back")
 	}

@@ -34,12 +34,14 @@ func openSymbols(spec *ebpf.CollectionSpec, types *kernelTypes) (*Symbols, error
 		return nil, err
 	}
 	page := os.Getpagesize()
-	view, err := unix.Mmap(c.Maps[whystallMapSymbols].FD(), 0, (symbolsAt*symbolSize+page-1)&^(page-1), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	view, err := unix.Mmap(c.Maps[whystallMapSymbols].FD(), 0,
+		(symbolsAt*symbolSize+page-1)&^(page-1), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		c.Close()
 		return nil, fmt.Errorf("map names of symbols: %w", err)
 	}
-	return &Symbols{c: c, names: c.Programs[whystallProgSymbolNames], find: c.Programs[whystallProgSymbolAddress], view: view}, nil
+	return &Symbols{c: c, names: c.Programs[whystallProgSymbolNames],
+		find: c.Programs[whystallProgSymbolAddress], view: view}, nil
 }
 
 // errHidden means that the kernel shows this user no addresses.

@@ -309,7 +309,8 @@ func faults(t *testing.T) {
 	seen := map[uint64]bool{}
 	from := uint64(addressOf(b))
 	drain(t, r, func(rec *Record) {
-		if rec.Kind == Sample && rec.Event == MinorFault && rec.TID == self && rec.Addr >= from && rec.Addr < from+uint64(len(b)) {
+		if rec.Kind == Sample && rec.Event == MinorFault && rec.TID == self && rec.Addr >= from &&
+			rec.Addr < from+uint64(len(b)) {
 			seen[rec.Addr-from] = true
 		}
 	})

@@ -69,7 +69,8 @@ var regsOf = map[string]uint64{"amd64": regsAMD64, "arm64": regsARM64}
 const maxStackBytes = 16 << 10
 
 func formatOf(o Options) format {
-	return format{chains: o.Stacks || o.SwitchStacks, stacks: o.StackBytes > 0 && o.StackBytes <= maxStackBytes && o.StackBytes%8 == 0 && regsOf[runtime.GOARCH] != 0}
+	return format{chains: o.Stacks || o.SwitchStacks, stacks: o.StackBytes > 0 &&
+		o.StackBytes <= maxStackBytes && o.StackBytes%8 == 0 && regsOf[runtime.GOARCH] != 0}
 }
 
 // Open starts to record. An error says what would permit it.
@@ -279,7 +280,8 @@ func (r *Reader) openThreads() error {
 				continue
 			}
 			if len(r.fds)+each > maxEvents {
-				r.missing = append(r.missing, fmt.Sprintf("%d of %d threads: %d events are open already", len(tids)-i, len(tids), len(r.fds)))
+				r.missing = append(r.missing,
+					fmt.Sprintf("%d of %d threads: %d events are open already", len(tids)-i, len(tids), len(r.fds)))
 				return nil
 			}
 			had := len(r.fds)
@@ -289,7 +291,8 @@ func (r *Reader) openThreads() error {
 				r.drop(had)
 			case errors.Is(err, unix.EMFILE) && len(seen) > 0:
 				r.drop(had)
-				r.missing = append(r.missing, fmt.Sprintf("%d of %d threads: no more files may be open (ulimit -n)", len(tids)-i, len(tids)))
+				r.missing = append(r.missing,
+					fmt.Sprintf("%d of %d threads: no more files may be open (ulimit -n)", len(tids)-i, len(tids)))
 				return nil
 			case err != nil:
 				return err
@@ -371,7 +374,8 @@ func (r *Reader) Read(f func(*Record)) error {
 				return
 			}
 			ev := r.events[r.rec.ID]
-			if len(r.late) > 0 && r.late[r.rec.TID] && ev.tid != r.rec.TID && r.rec.Kind != Lost && r.rec.Kind != LostSamples {
+			if len(r.late) > 0 && r.late[r.rec.TID] && ev.tid != r.rec.TID && r.rec.Kind != Lost &&
+				r.rec.Kind != LostSamples {
 				return // its own events bring the record as well
 			}
 			r.rec.Event = None

@@ -35,7 +35,8 @@ func TestDecode(t *testing.T) {
 		{"switch in", words(Switch, 0, with()...), format{},
 			Record{Kind: Switch, PID: 70, TID: 71, Time: 1000, CPU: 3, ID: 9}},
 		{"whole machine", words(SwitchCPUWide, miscOut, with(pair(80, 81))...), format{},
-			Record{Kind: SwitchCPUWide, Out: true, PID: 70, TID: 71, OtherPID: 80, OtherTID: 81, Time: 1000, CPU: 3, ID: 9}},
+			Record{Kind: SwitchCPUWide, Out: true, PID: 70, TID: 71, OtherPID: 80, OtherTID: 81,
+				Time: 1000, CPU: 3, ID: 9}},
 		{"lost", words(Lost, 0, with(9, 12)...), format{},
 			Record{Kind: Lost, Count: 12, PID: 70, TID: 71, Time: 1000, CPU: 3, ID: 9}},
 		{"lost samples", words(LostSamples, 0, with(13)...), format{},
@@ -46,14 +47,20 @@ func TestDecode(t *testing.T) {
 			Record{Kind: Fork, PID: 90, OtherPID: 70, TID: 91, OtherTID: 71, Time: 1000, CPU: 3, ID: 9}},
 		{"sample", words(Sample, 0, 9, pair(70, 71), 1000, 0x1234, pair(3, 0), 77), format{},
 			Record{Kind: Sample, PID: 70, TID: 71, Time: 1000, CPU: 3, ID: 9, Addr: 0x1234, Period: 77}},
-		{"sample with stacks", words(Sample, 0, 9, pair(70, 71), 1000, 0, pair(3, 0), 1, 6, contextKernel, 0xffffffff81000010, 0xffffffff81000020, contextUser, 0x401000, 0x402000), format{chains: true},
+		{"sample with stacks", words(Sample, 0, 9, pair(70, 71), 1000, 0, pair(3, 0), 1, 6,
+			contextKernel, 0xffffffff81000010, 0xffffffff81000020, contextUser, 0x401000, 0x402000),
+			format{chains: true},
 			Record{Kind: Sample, PID: 70, TID: 71, Time: 1000, CPU: 3, ID: 9, Period: 1,
 				Kernel: []uint64{0xffffffff81000010, 0xffffffff81000020}, User: []uint64{0x401000, 0x402000}}},
-		{"sample with registers and bytes", words(Sample, 0, 9, pair(70, 71), 1000, 0, pair(3, 0), 1, 0, 2, 0xb0, 0x50, 0x10, 16, 0x4242, 0x4343, 8), format{chains: true, stacks: true},
-			Record{Kind: Sample, PID: 70, TID: 71, Time: 1000, CPU: 3, ID: 9, Period: 1, BP: 0xb0, SP: 0x50, IP: 0x10, Stack: []byte{0x42, 0x42, 0, 0, 0, 0, 0, 0}}},
-		{"sample of no user", words(Sample, 0, 9, pair(70, 71), 1000, 0, pair(3, 0), 1, 0, 0, 0), format{chains: true, stacks: true},
+		{"sample with registers and bytes", words(Sample, 0, 9, pair(70, 71), 1000, 0, pair(3, 0),
+			1, 0, 2, 0xb0, 0x50, 0x10, 16, 0x4242, 0x4343, 8), format{chains: true, stacks: true},
+			Record{Kind: Sample, PID: 70, TID: 71, Time: 1000, CPU: 3, ID: 9, Period: 1, BP: 0xb0,
+				SP: 0x50, IP: 0x10, Stack: []byte{0x42, 0x42, 0, 0, 0, 0, 0, 0}}},
+		{"sample of no user", words(Sample, 0, 9, pair(70, 71), 1000, 0, pair(3, 0), 1, 0, 0, 0),
+			format{chains: true, stacks: true},
 			Record{Kind: Sample, PID: 70, TID: 71, Time: 1000, CPU: 3, ID: 9, Period: 1}},
-		{"a guest's addresses are nobody's", words(Sample, 0, 9, pair(70, 71), 1000, 0, pair(3, 0), 1, 3, ^uint64(2048)+1, 0x401000, 0x402000), format{chains: true},
+		{"a guest's addresses are nobody's", words(Sample, 0, 9, pair(70, 71), 1000, 0, pair(3, 0),
+			1, 3, ^uint64(2048)+1, 0x401000, 0x402000), format{chains: true},
 			Record{Kind: Sample, PID: 70, TID: 71, Time: 1000, CPU: 3, ID: 9, Period: 1}},
 	} {
 		var got Record
@@ -91,7 +98,8 @@ func TestDecodeDamaged(t *testing.T) {
 // The ring's bytes are the kernel's, but a reader that would loop or panic on a damaged one would
 // take the recording with it.
 func FuzzRing(f *testing.F) {
-	f.Add(append(words(Switch, miscOut, 1, 2, 3, 4), words(Lost, 0, 9, 12, 1, 2, 3, 4)...), uint16(0), uint16(88), true, false)
+	f.Add(append(words(Switch, miscOut, 1, 2, 3, 4), words(Lost, 0, 9, 12, 1, 2, 3, 4)...),
+		uint16(0), uint16(88), true, false)
 	f.Add(words(Sample, 0, 9, 1, 1000, 0, 3, 1, 2, contextUser, 0x401000), uint16(4072), uint16(80), true, true)
 	f.Fuzz(func(t *testing.T, b []byte, tail, n uint16, stacks, dumps bool) {
 		data := make([]byte, 4096)
@@ -103,7 +111,8 @@ func FuzzRing(f *testing.F) {
 		r := ring{head: &head, tail: &from, data: data}
 		var rec Record
 		_ = r.read(func(b []byte) {
-			if decode(b, format{chains: stacks, stacks: dumps}, &rec) == nil && len(rec.Kernel)+len(rec.User) > maxCallchain {
+			if decode(b, format{chains: stacks, stacks: dumps}, &rec) == nil && len(rec.Kernel)+
+				len(rec.User) > maxCallchain {
 				t.Error("a call chain over the limit")
 			}
 		})

@@ -88,13 +88,15 @@ func (f FS) Freezers(pid int) (files []string) {
 		return nil
 	}
 	member := parseMembership(b)
-	for _, m := range []membership{{"freezer": member["freezer"]}, {"": member[""]}} { // v2 freezes without a controller
+	for _, m := range []membership{{"freezer": member["freezer"]},
+		{"": member[""]}} { // v2 freezes without a controller
 		g, _ := f.group(pid, "freezer", m)
 		if g.Top == "" {
 			continue
 		}
 		dirs, _ := g.Levels()
-		files = append(files, filepath.Join(dirs[0], map[bool]string{true: "cgroup.events", false: "freezer.state"}[g.V2]))
+		files = append(files, filepath.Join(dirs[0],
+			map[bool]string{true: "cgroup.events", false: "freezer.state"}[g.V2]))
 	}
 	return files
 }

@@ -60,31 +60,40 @@ func TestGroups(t *testing.T) {
 			"proc/7/cgroup": "0::/\n", "proc/self/mountinfo": v2mount,
 			"sys/fs/cgroup/cgroup.controllers": enabled, "sys/fs/cgroup/cgroup.type": "domain\n",
 		}},
-		{"v1, the container's folder mounted alone", "/docker/abc", "only /docker/abc", "/sys/fs/cgroup/cpu,cpuacct", 1, map[string]string{
-			"proc/7/cgroup":                              "4:cpu,cpuacct:/docker/abc\n1:name=systemd:/docker/abc\n",
-			"proc/self/mountinfo":                        "40 39 0:30 /docker/abc /sys/fs/cgroup/cpu,cpuacct ro,nosuid - cgroup cgroup rw,cpu,cpuacct\n",
-			"sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us": "50000\n",
-		}},
-		{"another container, its own mounts", "/../other", "only /../other", "/proc/7/root/sys/fs/cgroup", 1, map[string]string{
-			"proc/7/cgroup": "0::/../other\n", "proc/self/mountinfo": v2mount, "proc/7/mountinfo": strings.Replace(v2mount, "0:26 / ", "0:26 /../other ", 1),
-			"sys/fs/cgroup/cgroup.controllers": enabled, "sys/fs/cgroup/cgroup.type": "domain\n",
-			"proc/7/root/sys/fs/cgroup/cgroup.controllers": enabled, "proc/7/root/sys/fs/cgroup/cgroup.type": "domain\n",
-		}},
-		{"another container, the host's mounts through process 1", "/../other", "", "/proc/1/root/sys/fs/cgroup", 2, map[string]string{
-			"proc/7/cgroup": "0::/../other\n", "proc/self/mountinfo": v2mount, "proc/1/mountinfo": strings.Replace(v2mount, "0:26 / ", "0:26 /.. ", 1),
-			"sys/fs/cgroup/cgroup.controllers": enabled, "sys/fs/cgroup/cgroup.type": "domain\n",
-			"proc/1/root/sys/fs/cgroup/cgroup.controllers": enabled, "proc/1/root/sys/fs/cgroup/other/cgroup.procs": "7\n",
-		}},
+		{"v1, the container's folder mounted alone", "/docker/abc", "only /docker/abc",
+			"/sys/fs/cgroup/cpu,cpuacct", 1, map[string]string{
+				"proc/7/cgroup":                              "4:cpu,cpuacct:/docker/abc\n1:name=systemd:/docker/abc\n",
+				"proc/self/mountinfo":                        "40 39 0:30 /docker/abc /sys/fs/cgroup/cpu,cpuacct ro,nosuid - cgroup cgroup rw,cpu,cpuacct\n",
+				"sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us": "50000\n",
+			}},
+		{"another container, its own mounts", "/../other", "only /../other",
+			"/proc/7/root/sys/fs/cgroup", 1, map[string]string{
+				"proc/7/cgroup": "0::/../other\n", "proc/self/mountinfo": v2mount,
+				"proc/7/mountinfo":                 strings.Replace(v2mount, "0:26 / ", "0:26 /../other ", 1),
+				"sys/fs/cgroup/cgroup.controllers": enabled, "sys/fs/cgroup/cgroup.type": "domain\n",
+				"proc/7/root/sys/fs/cgroup/cgroup.controllers": enabled,
+				"proc/7/root/sys/fs/cgroup/cgroup.type":        "domain\n",
+			}},
+		{"another container, the host's mounts through process 1", "/../other", "",
+			"/proc/1/root/sys/fs/cgroup", 2, map[string]string{
+				"proc/7/cgroup": "0::/../other\n", "proc/self/mountinfo": v2mount,
+				"proc/1/mountinfo":                 strings.Replace(v2mount, "0:26 / ", "0:26 /.. ", 1),
+				"sys/fs/cgroup/cgroup.controllers": enabled, "sys/fs/cgroup/cgroup.type": "domain\n",
+				"proc/1/root/sys/fs/cgroup/cgroup.controllers": enabled,
+				"proc/1/root/sys/fs/cgroup/other/cgroup.procs": "7\n",
+			}},
 		{"a mount whose root has no name that fits: by cgroup.procs", "/x/a/b", "", "/mnt/cg", 3, map[string]string{
 			"proc/7/cgroup": "0::/../a/b\n", "proc/self/mountinfo": "30 23 0:26 /x /mnt/cg rw - cgroup2 cgroup2 rw\n",
-			"mnt/cg/cgroup.controllers": enabled, "mnt/cg/cgroup.procs": "1\n77\n", "mnt/cg/a/b/cgroup.procs": "70\n7\n",
+			"mnt/cg/cgroup.controllers": enabled, "mnt/cg/cgroup.procs": "1\n77\n",
+			"mnt/cg/a/b/cgroup.procs": "70\n7\n",
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			fs := tree(t, tc.files)
 			g, why := find(t, fs, "cpu")
 			dirs, paths := g.Levels()
-			if g.Own != tc.own || g.Top != fs.Path(tc.top) || len(dirs) != tc.levels || !strings.HasPrefix(g.Hidden, tc.hidden) || (tc.hidden == "") != (g.Hidden == "") {
+			if g.Own != tc.own || g.Top != fs.Path(tc.top) || len(dirs) != tc.levels ||
+				!strings.HasPrefix(g.Hidden, tc.hidden) || (tc.hidden == "") != (g.Hidden == "") {
 				t.Errorf("own %s, top %s, %d levels %v, hidden %q (%v)", g.Own, g.Top, len(dirs), paths, g.Hidden, why)
 			}
 			if paths[0] != tc.own || paths[len(paths)-1] != g.Root {
@@ -100,8 +109,10 @@ func TestGroups(t *testing.T) {
 }
 
 func TestGroupsMissing(t *testing.T) {
-	fs := tree(t, map[string]string{"proc/7/cgroup": "0::/a\n", "proc/self/mountinfo": v2mount, "sys/fs/cgroup/a/cgroup.controllers": "pids\n", "sys/fs/cgroup/cgroup.controllers": "pids\n"})
-	if g, why := find(t, fs, "cpu"); g.Top != "" || !strings.Contains(strings.Join(why, ";"), "cpu: cgroup v2 has not enabled it") {
+	fs := tree(t, map[string]string{"proc/7/cgroup": "0::/a\n", "proc/self/mountinfo": v2mount,
+		"sys/fs/cgroup/a/cgroup.controllers": "pids\n", "sys/fs/cgroup/cgroup.controllers": "pids\n"})
+	if g, why := find(t, fs, "cpu"); g.Top != "" ||
+		!strings.Contains(strings.Join(why, ";"), "cpu: cgroup v2 has not enabled it") {
 		t.Errorf("%+v, %v", g, why)
 	}
 	if _, _, err := (FS{Root: t.TempDir()}).Groups(7); err == nil {
@@ -110,7 +121,8 @@ func TestGroupsMissing(t *testing.T) {
 }
 
 func FuzzGroups(f *testing.F) {
-	f.Add("0::/a\n4:cpu,cpuacct:/docker/abc\n", v2mount+"40 39 0:30 /docker/abc /sys/fs/cgroup/cpu\\040x ro - cgroup cgroup rw,cpu\n")
+	f.Add("0::/a\n4:cpu,cpuacct:/docker/abc\n", v2mount+
+		"40 39 0:30 /docker/abc /sys/fs/cgroup/cpu\\040x ro - cgroup cgroup rw,cpu\n")
 	f.Fuzz(func(t *testing.T, cgroup, mountinfo string) {
 		for _, p := range parseMembership([]byte(cgroup)) {
 			for _, m := range parseMountinfo([]byte(mountinfo)) {

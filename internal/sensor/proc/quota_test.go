@@ -29,8 +29,10 @@ func TestSharedQuota(t *testing.T) {
 	}
 	v1 := map[string]string{
 		"proc/self/mountinfo": "30 23 0:26 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n",
-		"proc/7/cgroup":       "2:cpu,cpuacct:/a\n", "proc/8/cgroup": "2:cpu,cpuacct:/a\n", "proc/10/cgroup": "2:cpu,cpuacct:/\n",
-		"sys/fs/cgroup/cpu/release_agent": "", "sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1\n", "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000\n",
+		"proc/7/cgroup":       "2:cpu,cpuacct:/a\n", "proc/8/cgroup": "2:cpu,cpuacct:/a\n",
+		"proc/10/cgroup":                  "2:cpu,cpuacct:/\n",
+		"sys/fs/cgroup/cpu/release_agent": "", "sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1\n",
+		"sys/fs/cgroup/cpu/cpu.cfs_period_us":  "100000\n",
 		"sys/fs/cgroup/cpu/a/cpu.cfs_quota_us": "20000\n", "sys/fs/cgroup/cpu/a/cpu.cfs_period_us": "100000\n",
 	}
 	for _, tc := range []struct {

@@ -100,7 +100,8 @@ func (t *Table) Notes() (Notes, error) {
 	if !ok {
 		return Notes{}, errors.New("find runtime.sched: the program's mapping is not known")
 	}
-	n := Notes{Stop: addr + bias + o.stop, Safe: addr + bias + o.safe, From: "symbol runtime.sched, table of Go " + o.version}
+	n := Notes{Stop: addr + bias + o.stop, Safe: addr + bias + o.safe,
+		From: "symbol runtime.sched, table of Go " + o.version}
 	if o.lock != 0 {
 		n.Lock = addr + bias + o.lock
 	}

@@ -181,7 +181,8 @@ func TestUnwind(t *testing.T) {
 	}
 	mod := &module{path: "/x", ready: true, named: true, im: im}
 	off, _ := im.place(textAt)
-	tab := &Table{cur: &space{cache: map[uint64][]Frame{}, maps: []mapping{{start: textAt, end: textAt + 64, offset: off, inode: 1, path: "/x", mod: mod}}}}
+	tab := &Table{cur: &space{cache: map[uint64][]Frame{},
+		maps: []mapping{{start: textAt, end: textAt + 64, offset: off, inode: 1, path: "/x", mod: mod}}}}
 	// Two calls deep, both after their begins. A call stands before where the second returns to.
 	copy(im.r.(*sliced).b[off+0x10-5:], "\xe8\x00\x00\x00\x00")
 	le := binary.LittleEndian

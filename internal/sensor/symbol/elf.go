@@ -57,7 +57,8 @@ const (
 	kindDyn          = 3
 )
 
-var wanted = []string{".symtab", ".strtab", ".dynsym", ".dynstr", ".text", ".gopclntab", ".data.rel.ro.gopclntab", ".go.module",
+var wanted = []string{".symtab", ".strtab", ".dynsym", ".dynstr", ".text", ".gopclntab",
+	".data.rel.ro.gopclntab", ".go.module",
 	".data", ".noptrdata", ".data.rel.ro", ".rela.dyn", ".eh_frame_hdr", ".eh_frame"}
 
 // readELF reads headers, section names and the build id: some KiB.
@@ -81,10 +82,12 @@ func readELF(r io.ReaderAt, size int64) (*image, error) {
 	var phsize, phnum, shsize, shnum, names uint16
 	if im.wide {
 		im.entry, phoff, shoff = le.Uint64(h[24:]), le.Uint64(h[32:]), le.Uint64(h[40:])
-		phsize, phnum, shsize, shnum, names = le.Uint16(h[54:]), le.Uint16(h[56:]), le.Uint16(h[58:]), le.Uint16(h[60:]), le.Uint16(h[62:])
+		phsize, phnum, shsize, shnum, names = le.Uint16(h[54:]), le.Uint16(h[56:]),
+			le.Uint16(h[58:]), le.Uint16(h[60:]), le.Uint16(h[62:])
 	} else {
 		im.entry, phoff, shoff = uint64(le.Uint32(h[24:])), uint64(le.Uint32(h[28:])), uint64(le.Uint32(h[32:]))
-		phsize, phnum, shsize, shnum, names = le.Uint16(h[42:]), le.Uint16(h[44:]), le.Uint16(h[46:]), le.Uint16(h[48:]), le.Uint16(h[50:])
+		phsize, phnum, shsize, shnum, names = le.Uint16(h[42:]), le.Uint16(h[44:]),
+			le.Uint16(h[46:]), le.Uint16(h[48:]), le.Uint16(h[50:])
 	}
 	if err := im.readSegments(phoff, phsize, phnum); err != nil {
 		return nil, err
@@ -114,9 +117,11 @@ func (im *image) readSegments(off uint64, size, n uint16) error {
 	for ; len(b) > 0; b = b[size:] {
 		s := segment{kind: le.Uint32(b)}
 		if im.wide {
-			s.flags, s.off, s.vaddr, s.in, s.mem = le.Uint32(b[4:]), le.Uint64(b[8:]), le.Uint64(b[16:]), le.Uint64(b[32:]), le.Uint64(b[40:])
+			s.flags, s.off, s.vaddr, s.in, s.mem = le.Uint32(b[4:]), le.Uint64(b[8:]),
+				le.Uint64(b[16:]), le.Uint64(b[32:]), le.Uint64(b[40:])
 		} else {
-			s.off, s.vaddr, s.in, s.mem, s.flags = uint64(le.Uint32(b[4:])), uint64(le.Uint32(b[8:])), uint64(le.Uint32(b[16:])), uint64(le.Uint32(b[20:])), le.Uint32(b[24:])
+			s.off, s.vaddr, s.in, s.mem, s.flags = uint64(le.Uint32(b[4:])),
+				uint64(le.Uint32(b[8:])), uint64(le.Uint32(b[16:])), uint64(le.Uint32(b[20:])), le.Uint32(b[24:])
 		}
 		if s.kind == segLoad && (s.vaddr+s.mem < s.vaddr || s.off+s.in < s.off) {
 			return errors.New("ELF segment runs over the end of the address space")
@@ -166,7 +171,8 @@ func (im *image) readSections(off uint64, size uint16, n, names uint32) error {
 		head := b[i*want:]
 		s := im.section(head)
 		s.name = cstring(strings, uint64(binary.LittleEndian.Uint32(head)))
-		if slices.Contains(wanted, s.name) && (s.kind == secNobits || s.off+s.size >= s.off && s.off+s.size <= uint64(im.size)) && s.addr+s.size >= s.addr {
+		if slices.Contains(wanted, s.name) && (s.kind == secNobits || s.off+s.size >= s.off &&
+			s.off+s.size <= uint64(im.size)) && s.addr+s.size >= s.addr {
 			im.sections = append(im.sections, s)
 		}
 		if len(im.sections) > 4*len(wanted) {
@@ -179,9 +185,12 @@ func (im *image) readSections(off uint64, size uint16, n, names uint32) error {
 func (im *image) section(b []byte) section {
 	le := binary.LittleEndian
 	if im.wide {
-		return section{kind: le.Uint32(b[4:]), flags: le.Uint64(b[8:]), addr: le.Uint64(b[16:]), off: le.Uint64(b[24:]), size: le.Uint64(b[32:]), link: le.Uint32(b[40:]), entry: le.Uint64(b[56:])}
+		return section{kind: le.Uint32(b[4:]), flags: le.Uint64(b[8:]), addr: le.Uint64(b[16:]),
+			off: le.Uint64(b[24:]), size: le.Uint64(b[32:]), link: le.Uint32(b[40:]), entry: le.Uint64(b[56:])}
 	}
-	return section{kind: le.Uint32(b[4:]), flags: uint64(le.Uint32(b[8:])), addr: uint64(le.Uint32(b[12:])), off: uint64(le.Uint32(b[16:])), size: uint64(le.Uint32(b[20:])), link: le.Uint32(b[24:]), entry: uint64(le.Uint32(b[36:]))}
+	return section{kind: le.Uint32(b[4:]), flags: uint64(le.Uint32(b[8:])),
+		addr: uint64(le.Uint32(b[12:])), off: uint64(le.Uint32(b[16:])),
+		size: uint64(le.Uint32(b[20:])), link: le.Uint32(b[24:]), entry: uint64(le.Uint32(b[36:]))}
 }
 
 // named returns the first section of a name that has bytes in the file.

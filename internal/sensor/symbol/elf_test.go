@@ -157,7 +157,8 @@ func TestFuncsAgree(t *testing.T) {
 func TestPclntab(t *testing.T) {
 	funcs := []goDef{{"runtime.text", textAt}, {"main.main", textAt + 0x40}, {"main.(*T).method[...]", textAt + 0x80}}
 	for _, magic := range []uint32{go12, go116, go118, go120} {
-		im, err := openELF(buildELF(nil, false, map[string][]byte{".gopclntab": buildPclntab(magic, funcs, textAt+0xc0)}))
+		im, err := openELF(buildELF(nil, false,
+			map[string][]byte{".gopclntab": buildPclntab(magic, funcs, textAt+0xc0)}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -212,12 +213,15 @@ func TestCallAMD64(t *testing.T) {
 
 // FuzzELF reads whatever it is given as a program, by every reader of this package.
 func FuzzELF(f *testing.F) {
-	syms := []symDef{{"f", 0x401000, 0x100, fnKind, globalBind, false}, {"runtime.sched", 0x402000, 8, objKind, localBind, false}}
+	syms := []symDef{{"f", 0x401000, 0x100, fnKind, globalBind, false},
+		{"runtime.sched", 0x402000, 8, objKind, localBind, false}}
 	f.Add(buildELF(syms, false, nil), uint64(0x401010))
 	f.Add(buildELF(syms, true, nil), uint64(0x401010))
 	for _, magic := range []uint32{go12, go116, go118, go120} {
 		f.Add(buildELF(syms, false, map[string][]byte{
-			".gopclntab": buildPclntab(magic, []goDef{{"main.main", textAt}, {"main.f", textAt + 0x40}}, textAt+0x80), ".go.module": make([]byte, 512), ".rela.dyn": make([]byte, 480),
+			".gopclntab": buildPclntab(magic,
+				[]goDef{{"main.main", textAt}, {"main.f", textAt + 0x40}}, textAt+0x80),
+			".go.module": make([]byte, 512), ".rela.dyn": make([]byte, 480),
 		}), uint64(textAt+0x41))
 	}
 	f.Add(cfiELF(), uint64(textAt+4))

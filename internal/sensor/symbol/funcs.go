@@ -98,10 +98,12 @@ func (f *funcs) add(b []byte, from, to uint64) {
 		value, size, info, index = uint64(le.Uint32(b[4:])), uint64(le.Uint32(b[8:])), b[12], le.Uint16(b[14:])
 	}
 	kind, bind := info&15, info>>4
-	if index == 0 || index >= 0xff00 && index != 0xffff || value < from || value >= to || kind != function_ && kind != notype {
+	if index == 0 || index >= 0xff00 && index != 0xffff || value < from || value >= to ||
+		kind != function_ && kind != notype {
 		return
 	}
-	g := function{start: uint32(value - from), size: uint32(min(size, to-value)), name: le.Uint32(b), bind: bind, mark: kind == notype}
+	g := function{start: uint32(value - from), size: uint32(min(size, to-value)),
+		name: le.Uint32(b), bind: bind, mark: kind == notype}
 	if kind == function_ && bind == local {
 		f.whole = true
 	}

@@ -15,7 +15,8 @@ import (
 // TestGenerated reads code that is in memory only, as a runtime makes it.
 func TestGenerated(t *testing.T) {
 	need.Linux(t)
-	code, err := syscall.Mmap(-1, 0, 2*pageSize, syscall.PROT_READ|syscall.PROT_WRITE|syscall.PROT_EXEC, syscall.MAP_PRIVATE|syscall.MAP_ANON)
+	code, err := syscall.Mmap(-1, 0, 2*pageSize,
+		syscall.PROT_READ|syscall.PROT_WRITE|syscall.PROT_EXEC, syscall.MAP_PRIVATE|syscall.MAP_ANON)
 	if err != nil {
 		t.Skip(err)
 	}
@@ -59,7 +60,8 @@ func TestGenerated(t *testing.T) {
 // places those that come late are not looked at.
 func TestGeneratedElsewhere(t *testing.T) {
 	need.Linux(t)
-	all, err := syscall.Mmap(-1, 0, 2*pageSize, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
+	all, err := syscall.Mmap(-1, 0, 2*pageSize, syscall.PROT_READ|syscall.PROT_WRITE,
+		syscall.MAP_PRIVATE|syscall.MAP_ANON)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -273,7 +273,8 @@ func TestSchedTable(t *testing.T) {
 	tool := need.Tool(t, "go")
 	dir := t.TempDir()
 	src := filepath.Join(dir, "main.go")
-	if err := os.WriteFile(src, []byte("package main\n\nimport (\n\t\"io\"\n\t\"os\"\n)\n\nfunc main() { os.Stdout.WriteString(\"up\\n\"); io.Copy(io.Discard, os.Stdin) }\n"), 0o600); err != nil {
+	if err := os.WriteFile(src,
+		[]byte("package main\n\nimport (\n\t\"io\"\n\t\"os\"\n)\n\nfunc main() { os.Stdout.WriteString(\"up\\n\"); io.Copy(io.Discard, os.Stdin) }\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, mode := range []string{"exe", "pie"} {

@@ -127,7 +127,8 @@ var landing = [4]byte{0xf3, 0x0f, 0x1e, 0xfa}
 
 func conditional(op x86asm.Op) bool {
 	switch op {
-	case x86asm.JA, x86asm.JAE, x86asm.JB, x86asm.JBE, x86asm.JE, x86asm.JG, x86asm.JGE, x86asm.JL, x86asm.JLE, x86asm.JNE, x86asm.JNO,
+	case x86asm.JA, x86asm.JAE, x86asm.JB, x86asm.JBE, x86asm.JE, x86asm.JG, x86asm.JGE, x86asm.JL,
+		x86asm.JLE, x86asm.JNE, x86asm.JNO,
 		x86asm.JNP, x86asm.JNS, x86asm.JO, x86asm.JP, x86asm.JS:
 		return true
 	}
@@ -137,7 +138,8 @@ func conditional(op x86asm.Op) bool {
 // maySpin reports whether an instruction can be part of a loop that waits.
 func maySpin(in *x86asm.Inst) bool {
 	switch in.Op {
-	case x86asm.PAUSE, x86asm.NOP, x86asm.LFENCE, x86asm.MFENCE, x86asm.RDTSC, x86asm.CMP, x86asm.TEST, x86asm.BT, x86asm.LEAVE:
+	case x86asm.PAUSE, x86asm.NOP, x86asm.LFENCE, x86asm.MFENCE, x86asm.RDTSC, x86asm.CMP,
+		x86asm.TEST, x86asm.BT, x86asm.LEAVE:
 		return true
 	case x86asm.PUSH, x86asm.POP:
 		_, register := in.Args[0].(x86asm.Reg)
@@ -145,7 +147,8 @@ func maySpin(in *x86asm.Inst) bool {
 	case x86asm.XCHG, x86asm.CMPXCHG, x86asm.BTS, x86asm.BTR:
 		_, memory := in.Args[0].(x86asm.Mem)
 		return memory
-	case x86asm.MOV, x86asm.MOVZX, x86asm.MOVSX, x86asm.MOVSXD, x86asm.XOR, x86asm.AND, x86asm.OR, x86asm.SHR, x86asm.SHL, x86asm.SUB, x86asm.ADD,
+	case x86asm.MOV, x86asm.MOVZX, x86asm.MOVSX, x86asm.MOVSXD, x86asm.XOR, x86asm.AND, x86asm.OR,
+		x86asm.SHR, x86asm.SHL, x86asm.SUB, x86asm.ADD,
 		x86asm.INC, x86asm.DEC, x86asm.LEA:
 		_, register := in.Args[0].(x86asm.Reg)
 		return register || in.Op == x86asm.MOV && ofFrame(in.Args[0])
@@ -161,7 +164,8 @@ func ofFrame(a x86asm.Arg) bool {
 
 func setsByte(op x86asm.Op) bool {
 	switch op {
-	case x86asm.SETA, x86asm.SETAE, x86asm.SETB, x86asm.SETBE, x86asm.SETE, x86asm.SETG, x86asm.SETGE, x86asm.SETL, x86asm.SETLE, x86asm.SETNE,
+	case x86asm.SETA, x86asm.SETAE, x86asm.SETB, x86asm.SETBE, x86asm.SETE, x86asm.SETG,
+		x86asm.SETGE, x86asm.SETL, x86asm.SETLE, x86asm.SETNE,
 		x86asm.SETNS, x86asm.SETS:
 		return true
 	}

@@ -25,12 +25,15 @@ var loopCases = []struct {
 	{"PAUSE in a block behind the return", "b001 8607 84c0 7503 c39090 f390 ebf1", []int{2, 6, 11, 13}, true},
 	{"a call of what is not known", "f390 e800100000 ebf7", []int{0, 2}, false},
 	// mov rdi,rbx; call; test al,al; je back; ret. The function: cmpxchg; sete; ret.
-	{"a call that tries to set a flag", "4889df e805000000 84c0 74f4 c3 31c0 ba01000000 f00fb117 0f94c0 c3", []int{0, 3, 8, 10}, true},
+	{"a call that tries to set a flag",
+		"4889df e805000000 84c0 74f4 c3 31c0 ba01000000 f00fb117 0f94c0 c3", []int{0, 3, 8, 10}, true},
 	// The function: push rbp; mov rbp,rsp; sub rsp,16; mov [rbp-8],rdi; two reads; leave; ret
-	{"a call with a frame that looks", "f30f1efa e805000000 85c0 74f3 c3 55 4889e5 4883ec10 48897df8 488b45f8 8b00 c9 c3", []int{0, 4, 9}, true},
+	{"a call with a frame that looks",
+		"f30f1efa e805000000 85c0 74f3 c3 55 4889e5 4883ec10 48897df8 488b45f8 8b00 c9 c3", []int{0, 4, 9}, true},
 	{"a call that counts in memory", "e805000000 85c0 74f7 c3 8b07 83c001 8907 c3", []int{0, 5}, false},
 	// next: mov rax,[rdi]; test rax,rax; je ret; mov rdx,[rax]; mov [rdi],rdx; ret
-	{"an iterator whose function stores", "4889df e809000000 4885c0 7502 c3 90 ebef 488b07 4885c0 7406 488b10 488917 c3", []int{0, 3, 8}, false},
+	{"an iterator whose function stores",
+		"4889df e809000000 4885c0 7502 c3 90 ebef 488b07 4885c0 7406 488b10 488917 c3", []int{0, 3, 8}, false},
 	{"twice at most: a flag says so", "8b07 83f801 7401 c3 4885c9 7507 b901000000 ebec c3", []int{0, 2, 8}, false},
 	{"a counter in the frame", "8b45fc 83c001 8945fc 8b07 85c0 74f1", []int{0, 3, 9}, false},
 	{"a call that walks a list", "e805000000 85c0 74f7 c3 488b3f 8b07 c3", []int{0, 5}, false},
@@ -81,7 +84,8 @@ func TestWaitsInCallee(t *testing.T) {
 		}
 	}
 	im := &image{r: bytes.NewReader(code), size: int64(len(code)), machine: machineAMD64,
-		segments: []segment{{kind: segLoad, flags: segExec, vaddr: codeBase, in: uint64(len(code)), mem: uint64(len(code))}}}
+		segments: []segment{{kind: segLoad, flags: segExec, vaddr: codeBase, in: uint64(len(code)),
+			mem: uint64(len(code))}}}
 	// With all searches used up, the caller's caller on the stack says in which function to look.
 	full := *im
 	full.called = make([]called, maxSearches)
@@ -126,7 +130,8 @@ func TestPauses(t *testing.T) {
 		t.Fatal(err)
 	}
 	im := &image{r: bytes.NewReader(code), size: int64(len(code)), machine: machineAMD64,
-		segments: []segment{{kind: segLoad, flags: segExec, vaddr: codeBase, in: uint64(len(code)), mem: uint64(len(code))}}}
+		segments: []segment{{kind: segLoad, flags: segExec, vaddr: codeBase, in: uint64(len(code)),
+			mem: uint64(len(code))}}}
 	for at, want := range map[int]bool{0: false, 4: true, 6: true, 7: false, 8: false, 13: false, 15: false} {
 		if got := im.waits(codeBase+uint64(at), nil); got != want {
 			t.Errorf("at %d: %t, want %t", at, got, want)

@@ -21,7 +21,8 @@ func TestParseMaps(t *testing.T) {
 	}
 	want := []mapping{
 		{start: 0x401000, end: 0x405000, offset: 0x1000, dev: 0xfe << 32, inode: 131, path: "/usr/bin/x y"},
-		{start: 0x7f0000000000, end: 0x7f0000002000, offset: 0x3000, dev: 0x103<<32 | 2, inode: 77, path: "/usr/lib/a.so", deleted: true},
+		{start: 0x7f0000000000, end: 0x7f0000002000, offset: 0x3000, dev: 0x103<<32 | 2, inode: 77,
+			path: "/usr/lib/a.so", deleted: true},
 		{start: 0x7f0000003000, end: 0x7f0000004000},
 		{start: 0x7f0000004000, end: 0x7f0000005000, dev: 1, inode: 9, path: "/memfd:jit\ncache", deleted: true},
 		{start: 0x7fff00000000, end: 0x7fff00002000, path: "[vdso]"},
@@ -29,7 +30,8 @@ func TestParseMaps(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf(" got %+v\nwant %+v", got, want)
 	}
-	for _, bad := range []string{"x\n", "1-2 r-xp 0 0:0\n", "2-1 r-xp 0 0:0 0\n", "1-2 rwx 0 0:0 0\n", strings.Repeat("a", 9000)} {
+	for _, bad := range []string{"x\n", "1-2 r-xp 0 0:0\n", "2-1 r-xp 0 0:0 0\n",
+		"1-2 rwx 0 0:0 0\n", strings.Repeat("a", 9000)} {
 		if got, err := parseMaps(strings.NewReader(mapsText[:strings.IndexByte(mapsText, '\n')+1] + bad)); err == nil {
 			t.Errorf("%.40q: %v, want an error", bad, got)
 		}
@@ -102,7 +104,8 @@ func TestKallsyms(t *testing.T) {
 	}
 	// The call that returns to a function's first byte was in the one before.
 	got := k.Stack([]uint64{0xffffffff81000110, 0xffffffff81000110}, nil)
-	if got[0].Func != "schedule" || got[1].Func != "__pfx_schedule" || got[1].Addr != 0xffffffff81000110 || got[1].Offset != 0x10 {
+	if got[0].Func != "schedule" || got[1].Func != "__pfx_schedule" ||
+		got[1].Addr != 0xffffffff81000110 || got[1].Offset != 0x10 {
 		t.Errorf("%+v", got)
 	}
 	if _, err := parseKallsyms(strings.NewReader("0000000000000000 T a\n0000000000000000 T b\n")); err != errHidden {
@@ -133,8 +136,10 @@ func TestSchedOf(t *testing.T) {
 		version, arch string
 		stop          uint64
 	}{
-		{"go1.13.15", "amd64", 256}, {"go1.26.8", "amd64", 272}, {"go1.26.8", "arm64", 272}, {"go1.2", "amd64", 0}, {"go1.130", "amd64", 0},
-		{"go1.25.5 X:nodwarf5", "amd64", 256}, {"go1.25.5 X:staticlockranking", "amd64", 0}, {"go1.24", "amd64", 240}, {"go1.99.1", "amd64", 0},
+		{"go1.13.15", "amd64", 256}, {"go1.26.8", "amd64", 272}, {"go1.26.8", "arm64", 272},
+		{"go1.2", "amd64", 0}, {"go1.130", "amd64", 0},
+		{"go1.25.5 X:nodwarf5", "amd64", 256}, {"go1.25.5 X:staticlockranking", "amd64", 0},
+		{"go1.24", "amd64", 240}, {"go1.99.1", "amd64", 0},
 		{"devel +abc", "amd64", 0}, {"go1.26.8", "386", 0}, {"go1.26rc1", "amd64", 272}, {"", "", 0},
 	} {
 		o, err := schedOf(c.version, c.arch)

@@ -76,7 +76,8 @@ func findModule(im *image, table section, ptr uint64) (goModule, bool) {
 }
 
 // moduleByRelocations looks for moduledata in .rela.dyn, where a pointer is (place, kind, addend).
-func moduleByRelocations(im *image, table section, check func(func(uint64) (uint64, bool)) (goModule, bool)) (goModule, bool) {
+func moduleByRelocations(im *image, table section,
+	check func(func(uint64) (uint64, bool)) (goModule, bool)) (goModule, bool) {
 	sec, ok := im.named(".rela.dyn")
 	if !ok || sec.size/24 > maxRelocations {
 		return goModule{}, false

@@ -104,7 +104,8 @@ func (t *pclntab) header(sec section) error {
 		return fmt.Errorf("magic %#x: of a Go version that is newer than this program", magic)
 	}
 	size := uint64(t.r.Size())
-	if t.n == 0 || t.n > maxGoFuncs || t.names > size || t.pcs > size || t.funcs > size || t.funcs+(2*t.n+1)*t.field() > size {
+	if t.n == 0 || t.n > maxGoFuncs || t.names > size || t.pcs > size || t.funcs > size ||
+		t.funcs+(2*t.n+1)*t.field() > size {
 		return fmt.Errorf("%d functions in %d bytes", t.n, size)
 	}
 	var ok1, ok2 bool

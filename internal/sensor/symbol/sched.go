@@ -42,7 +42,8 @@ func schedOf(version, arch string) (schedOffsets, error) {
 	// Static lock ranking makes every lock larger.
 	if !strings.Contains(version, "staticlockranking") {
 		for _, o := range schedTable {
-			if rest, ok := strings.CutPrefix(version, "go"+o.version); ok && (rest == "" || rest[0] < '0' || rest[0] > '9') {
+			if rest, ok := strings.CutPrefix(version, "go"+o.version); ok &&
+				(rest == "" || rest[0] < '0' || rest[0] > '9') {
 				return o, nil
 			}
 		}
@@ -59,7 +60,8 @@ func findObject(im *image, name string) (uint64, error) {
 		return 0, fmt.Errorf("find %s: the program has no symbols (stripped)", name)
 	}
 	if sec.size/24 > maxScanned || names.size > maxStrings {
-		return 0, fmt.Errorf("find %s: %d symbols with %d bytes of names, over the limit", name, sec.size/24, names.size)
+		return 0, fmt.Errorf("find %s: %d symbols with %d bytes of names, over the limit", name,
+			sec.size/24, names.size)
 	}
 	// It finds the places of the name first, as names lie one after another: then it need not read
 	// the name of each symbol.

@@ -110,7 +110,8 @@ func (w *walk) step(in *x86asm.Inst) {
 
 func keepsFlags(op x86asm.Op) bool {
 	switch op {
-	case x86asm.NOP, x86asm.PAUSE, x86asm.LFENCE, x86asm.MFENCE, x86asm.JMP, x86asm.CALL, x86asm.RET, x86asm.LEAVE, x86asm.POP,
+	case x86asm.NOP, x86asm.PAUSE, x86asm.LFENCE, x86asm.MFENCE, x86asm.JMP, x86asm.CALL,
+		x86asm.RET, x86asm.LEAVE, x86asm.POP,
 		x86asm.LEA, x86asm.MOV, x86asm.MOVZX, x86asm.MOVSX, x86asm.MOVSXD:
 		return true
 	}

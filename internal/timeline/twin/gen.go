@@ -76,7 +76,8 @@ func (p *parser) generate() error {
 	events := []exectrace.Event{head, procs}
 	for i := range g.ps {
 		e := g.event(p.begin, exectrace.KindProc)
-		e.Proc, e.From, e.To, e.Reason = exectrace.ProcID(i), exectrace.Undetermined, exectrace.Idle, exectrace.ReasonStatus
+		e.Proc, e.From, e.To, e.Reason = exectrace.ProcID(i), exectrace.Undetermined,
+			exectrace.Idle, exectrace.ReasonStatus
 		events = append(events, e)
 	}
 	events = append(events, g.out...)
@@ -294,7 +295,8 @@ func (g *generator) process(it item) {
 				continue
 			}
 			e := g.about(item{t: it.t, g: x}, exectrace.KindGoroutine)
-			e.From, e.To, e.Reason, e.On, e.OnSlot = s, s, exectrace.ReasonStatus, exectrace.NoGoroutine, exectrace.NoSlot
+			e.From, e.To, e.Reason, e.On, e.OnSlot = s, s, exectrace.ReasonStatus,
+				exectrace.NoGoroutine, exectrace.NoSlot
 			g.out = append(g.out, e)
 		}
 	}

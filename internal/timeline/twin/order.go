@@ -86,7 +86,8 @@ func (p *parser) act(it *item) error {
 	case r == runsFrom:
 		it.rank = max(it.rank, rankLate)
 	case r == runsNot && !p.damaged:
-		return fmt.Errorf("line %d: goroutine %s cannot have done this: it does not run at %d ns", it.line, it.actor.name, it.t)
+		return fmt.Errorf("line %d: goroutine %s cannot have done this: it does not run at %d ns",
+			it.line, it.actor.name, it.t)
 	}
 	return nil
 }

@@ -74,7 +74,8 @@ func (p *parser) processLine(n int, f []string, body string) error {
 			return fmt.Errorf("want gap with begin and end")
 		}
 		it.name = p.string(strings.Join(f[2:], " "))
-		p.gaps = append(p.gaps, exectrace.Gap{Begin: exectrace.Time(it.t), End: exectrace.Time(it.end), Reason: p.String(it.name)})
+		p.gaps = append(p.gaps, exectrace.Gap{Begin: exectrace.Time(it.t),
+			End: exectrace.Time(it.end), Reason: p.String(it.name)})
 	case "sync":
 	case "procs", "start":
 		v := -1

@@ -104,7 +104,8 @@ func consistent(src timeline.Source) error {
 			}
 			if e.Kind == exectrace.KindGoroutine {
 				if s := state[e.G]; s != e.From && e.From != exectrace.Undetermined && e.From != exectrace.NotExist {
-					return fmt.Errorf("at %d: goroutine %d was %s, the event says %s", e.Time, e.G, stateWord(s), stateWord(e.From))
+					return fmt.Errorf("at %d: goroutine %d was %s, the event says %s", e.Time, e.G,
+						stateWord(s), stateWord(e.From))
 				}
 				state[e.G] = e.To
 			}

@@ -32,7 +32,8 @@ var hits = 3000
 
 func fill(n int) {
 	for i := 0; i < n; i++ {
-		a := &article{ID: i, Name: fmt.Sprintf("article %d, %s", i, strings.Repeat("x", i%40)), Price: rand.Float64() * 100}
+		a := &article{ID: i, Name: fmt.Sprintf("article %d, %s", i, strings.Repeat("x", i%40)),
+			Price: rand.Float64() * 100}
 		for t := 0; t < 4; t++ {
 			a.Tags = append(a.Tags, fmt.Sprintf("tag-%d", rand.Intn(500)))
 		}
@@ -62,7 +63,8 @@ func listen() net.Listener {
 }
 
 func main() {
-	articles := flag.Int("articles", 100000, "how many the catalogue has; each garbage collection walks through all of them")
+	articles := flag.Int("articles", 100000,
+		"how many the catalogue has; each garbage collection walks through all of them")
 	flag.IntVar(&hits, "hits", hits, "how many articles an answer has")
 	flag.Parse()
 	fill(*articles)
