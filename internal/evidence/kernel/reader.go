@@ -106,8 +106,7 @@ func (r *Reader) Stack(id uint32) []Frame {
 // Each calls f with the records in order. It reads the stream twice: first the late records, which
 // it must hold, then the others, among which it inserts them.
 func (r *Reader) Each(f func([]Record) error) error {
-	r.threads, r.stacks, r.frames, r.nframes, r.late, r.ended = nil, map[uint32][]uint32{},
-		map[uint32]Frame{}, 0, nil, ""
+	r.threads, r.stacks, r.frames, r.nframes, r.late, r.ended = nil, map[uint32][]uint32{}, map[uint32]Frame{}, 0, nil, ""
 	err := r.pass(func(kind byte, b *blockReader) error {
 		if kind != blockLate {
 			return nil
@@ -245,8 +244,7 @@ func (r *Reader) pass(f func(kind byte, b *blockReader) error) error {
 		return err
 	}
 	defer in.Close()
-	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1),
-		zstd.WithDecoderMaxMemory(maxBody), zstd.WithDecoderMaxWindow(maxBody), zstd.WithDecoderLowmem(true))
+	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxBody), zstd.WithDecoderMaxWindow(maxBody), zstd.WithDecoderLowmem(true))
 	if err != nil {
 		return err
 	}
@@ -280,8 +278,7 @@ func (r *Reader) pass(f func(kind byte, b *blockReader) error) error {
 		size := binary.LittleEndian.Uint32(head[5:])
 		b.raw, b.sum = binary.LittleEndian.Uint32(head[9:]), binary.LittleEndian.Uint32(head[13:])
 		kind := head[4]
-		if !bytes.HasPrefix(head, []byte(blockMark)) || size > maxBody || b.raw > maxBody ||
-			kind == 0 || kind > blockEnd {
+		if !bytes.HasPrefix(head, []byte(blockMark)) || size > maxBody || b.raw > maxBody || kind == 0 || kind > blockEnd {
 			b.lose("bytes that are no block were skipped")
 			br.Discard(1)
 			// On to the next mark.
