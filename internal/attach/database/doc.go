@@ -10,6 +10,7 @@
 //	tidbslow.go       TiDB's slow log
 //	tidbslow_read.go  what an entry says of retries, and of TiKV's part
 //	tidbexpensive.go  TiDB's statements that still run; TiKV's timestamps that lag
+//	tidbretries.go    what TiDB tried again: conflicts of transactions, requests that failed
 //	cockroach.go      CockroachDB's log
 //	tidbplan.go       TiDB's plans: their rows and times
 //	tidbinfo.go       execution info of a plan, pasted without its row

@@ -44,6 +44,9 @@ var (
 	// etcdLogged is what a line of a log has and a sentence about it has not.
 	etcdLogged = pattern.New(`"msg":|\d\d:\d\d:\d\d| \| |^\s*(?:etcdserver|etcdmain|rafthttp|raft|wal|mvcc|embed|lease)(?:/\S+)?: |\bmsg=`)
 	etcdTook   = pattern.New(`"took": ?"?([\d.]+[mµun]?s?|[\dhm.s]+)"?|took too long \(([\dhmµu.s]+)\)|took too long \[([\dhmµu.s]+)(?: for|\])|took too long \(([\d.]+[mµ]s)$|sync duration of ([\dhmµu.s]+)`)
+	// etcdServed is what etcd says of a request that it served: a trace of its steps, or how long
+	// it took in all.
+	etcdServed = pattern.New(`"msg": ?"(?:trace\[\d+\] (\w+)|request stats)".*"(?:duration|time spent)": ?"([\dhmµu.s]+)"`)
 	etcdOver   = pattern.New(`"exceeded-duration": ?"([^"]+)"|(?:timeout|deadline exceeded) for ([\dhmµun.s]+)[,)]`)
 )
 
@@ -70,6 +73,7 @@ type complaints struct {
 	small                     int     // and those whose answer had next to none
 	keys, size                float64 // the largest of their answers, in keys and bytes
 	lines                     int
+	traces, served            []float64 // by its traces, and by its statistics of requests; s
 	ends, waits               []float64 // when slow requests ended, and how long they took; s
 }
 
@@ -138,7 +142,7 @@ func readEtcd(p *attach.Part) attach.Reading {
 		r.Not = "Whether the disk, the CPU or the number of keys made the read long."
 		r.next("curl -s http://127.0.0.1:2379/metrics | grep -E 'wal_fsync_duration|backend_commit_duration|peer_round_trip'", "tells the disk from the network")
 		return r.done(attach.CannotTell)
-	case len(c.apply)+len(c.reads)+c.beats+c.index > 0:
+	case len(c.apply)+len(c.reads)+len(c.traces)+len(c.served)+c.beats+c.index > 0:
 		line := r.Figures[0]
 		r.candidate("disk-wait", line)
 		r.candidate("cpu-contention", line)
@@ -148,6 +152,9 @@ func readEtcd(p *attach.Part) attach.Reading {
 		r.Means = "etcd was late; a slow disk, a lack of CPU and the network to its peers all look like this in its log."
 		if c.onlyApplies() {
 			r.Means = "etcd was late in applying what its members had agreed on, which it does by itself: a slow disk, a lack of CPU and large entries or reads in them look alike. The network to its peers is no part of it."
+		}
+		if c.onlyAgreement() {
+			r.Means = "The requests waited until the members had agreed, before anything was read: a slow disk or a lack of CPU of the leader or of a majority, and the network between them, look alike."
 		}
 		r.Not = "These lines name no slow fdatasync: a slow disk is not shown."
 		r.next("curl -s http://127.0.0.1:2379/metrics | grep -E 'wal_fsync_duration|backend_commit_duration|peer_round_trip'", "tells the disk from the network")
@@ -192,6 +199,12 @@ func (c *complaints) onlyApplies() bool {
 	return len(c.apply) > 0 && len(c.reads)+c.beats+c.index+c.timeouts+c.elections+c.unsent == 0
 }
 
+// onlyAgreement reports whether all that was traced waited for the members' agreement, and nothing
+// else was late.
+func (c *complaints) onlyAgreement() bool {
+	return len(c.traces) > 0 && c.agreement >= len(c.traces) && len(c.apply)+len(c.reads)+c.beats == 0
+}
+
 // answer notes how much a slow read returned.
 func (c *complaints) answer(text string) {
 	m := etcdKeys.FindStringSubmatch(text)
@@ -227,6 +240,16 @@ func (c *complaints) line(text string) {
 	}
 	if strings.Contains(text, "agreement among raft nodes") {
 		c.agreement++
+	}
+	if m := etcdServed.FindStringSubmatch(text); m != nil {
+		if v, ok := seconds(m[2]); ok && v >= stallLeast {
+			if m[1] != "" {
+				c.traces = append(c.traces, v)
+			} else {
+				c.served = append(c.served, v)
+			}
+		}
+		return
 	}
 	if strings.Contains(text, "heartbeat on time") || strings.Contains(text, "out heartbeat") {
 		c.beats++
@@ -270,6 +293,13 @@ func (c *complaints) figures(r *result) {
 			r.figure(f.text + ": " + often(f.v))
 			r.fact(FactStall, attach.Median(f.v)*1e3, f.text)
 		}
+	}
+	if len(c.served) > 0 {
+		r.figure("requests, by etcd's own statistics: " + often(c.served))
+		r.fact(FactStall, attach.Median(c.served)*1e3, "requests")
+	}
+	if len(c.traces) > 0 && len(c.apply)+len(c.reads) == 0 {
+		r.figure("requests that etcd traced: " + often(c.traces))
 	}
 	c.together(r)
 	if c.small > 0 && c.many == 0 {

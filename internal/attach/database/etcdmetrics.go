@@ -85,7 +85,8 @@ type etcdSeries struct {
 // etcdResult is a reading in the making.
 type etcdResult struct {
 	result
-	few bool // a histogram has too few values for a p99
+	few   bool // a histogram has too few values for a p99
+	blind bool // the buckets that would tell are not in the text
 }
 
 // etcdAnswers are quantiles that Prometheus computed.
@@ -118,13 +119,17 @@ func readEtcdMetrics(p *attach.Part) attach.Reading {
 		a.judge(r)
 	}
 	if len(r.Signs) == 0 {
-		r.Means = "Fsyncs, commits and round trips take no longer than etcd's manual asks for."
+		r.Means = "What is measured here takes no longer than etcd's manual asks for."
 		if len(r.Figures) == 0 {
 			r.Means = "No histogram of it has a figure that can be read."
 			return r.done(attach.CannotTell)
 		}
 		if r.few {
 			r.Means = "Too little was written since the start for a p99."
+			return r.done(attach.CannotTell)
+		}
+		if r.blind {
+			r.Means = "The buckets that tell a quick disk from a slow one are not in the text."
 			return r.done(attach.CannotTell)
 		}
 		return r.done(attach.Healthy)
@@ -197,8 +202,20 @@ func (s *etcdSeries) judge(r *etcdResult) {
 		line += ", in the mean " + dur(s.sum/all)
 	}
 	if all < enoughFsyncs {
+		if i := slices.Index(s.le, all); i >= 0 && !math.IsInf(s.bounds[i], 1) {
+			line += fmt.Sprintf(", none longer than %s", dur(s.bounds[i]))
+		}
 		r.figure(line)
 		r.few = true
+		return
+	}
+	if first := s.bounds; len(first) > 0 && first[0] > want && s.le[0] >= 0.99*all { // the start was cut off
+		line += fmt.Sprintf(": %s within %s", percent(s.le[0], all), dur(first[0]))
+		if i := slices.Index(s.le, all); i > 0 && all > s.le[i-1] {
+			line += fmt.Sprintf("; of the others the longest took more than %s", dur(s.bounds[i-1]))
+		}
+		r.figure(line)
+		r.blind = true
 		return
 	}
 	half, _ := s.quantile(0.5, all)

@@ -10,7 +10,7 @@ func Kinds() []*attach.Kind {
 		redisClients, redisKeys, redisMemory, memcached, haproxyStats, envoyStats, nginxStatus, redisConfig, queryDigest, digestJSON, dumpSlow, threadPools,
 		nodeStatus, compactions, nodeGC, nodeHistograms, redisLog, mysqlBrief, jsonPlan,
 		zookeeper, zooMntr, seastar, blockedLoop, guestSafepoint, hashiRaft, redisClient, phpFPM, mongotop, kafka, envoyLog, mongoLate, dotnetCounters,
-		hikari, rabbit, mysqlLog, etcdMetrics, tidbExpensive, tikvResolved, cockroach, mongostat, elasticRejected, fpmLog, apiTrace, rdKafka, proxyErrors, clickhouse, houseLog,
+		hikari, rabbit, mysqlLog, etcdMetrics, tidbExpensive, tidbRetries, tikvResolved, cockroach, mongostat, elasticRejected, fpmLog, apiTrace, rdKafka, proxyErrors, clickhouse, houseLog,
 		kafkaGroup, rabbitQueues, elasticSlow}
 	return append(known, sqlKind(known))
 }

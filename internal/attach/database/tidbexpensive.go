@@ -49,29 +49,54 @@ func readExpensive(p *attach.Part) attach.Reading {
 		}
 	}
 	r.Title = "TiDB's log of expensive statements, " + attach.Plural(len(p.Lines), "line")
-	process, _ := seconds(worst["process_time"])
-	wait, _ := seconds(worst["wait_time"])
 	r.figure(fmt.Sprintf("it had run for %s when it was logged: %s", dur(most), short(worst["sql"])))
-	line := fmt.Sprintf("in TiKV: %s of processing and %s of waiting, summed over its tasks", dur(process), dur(wait))
-	if keys, ok := number(worst["total_keys"]); ok && keys > 0 {
-		line += fmt.Sprintf("; %s keys in %s tasks", count(keys), worst["num_cop_tasks"])
-	}
-	r.figure(line)
+	cop, store := expensiveTasks(r, worst)
 	if mem := worst["mem_max"]; mem != "" && len(mem) < 60 {
 		r.figure("memory: " + mem)
 	}
-	r.Not = "How long it took in the end: TiDB writes this while the statement runs, by default after 60 s."
+	r.Not = "How long it took in the end: TiDB writes this while the statement runs, by default after 60 s. Tasks that had not ended by then are not in its sums."
 	switch {
 	case asleep == len(p.Lines):
 		r.Means = "The statement calls SLEEP: it takes the time on purpose."
 		return r.done(attach.Healthy)
-	case process+wait < most/2:
-		r.Means = "Little of the time was in TiKV: it was in TiDB itself, in a lock, or with the client."
+	case store >= most/2:
+		r.Means = "The times of its tasks in the store add up to more than half of that; how many ran at once is not in it."
+	case cop >= most/2:
+		r.Means = "Most of the time TiDB waited for its tasks in the store."
 	default:
-		r.Means = "Tasks in TiKV took much of the time; how many ran at once is not in it."
+		r.Means = "The tasks that had ended account for less than half of it. Where the rest was, in TiDB, a lock, the client or tasks under way, the line does not say."
 	}
 	r.next("EXPLAIN ANALYZE the statement", "has client's and server's times of each task")
 	return r.done(attach.CannotTell)
+}
+
+// expensiveTasks says what the line has of the statement's tasks in TiKV or TiFlash: how long TiDB
+// waited for them, and what they say of themselves, in seconds. TiDB leaves out what is 0.
+func expensiveTasks(r *result, f map[string]string) (cop, store float64) {
+	var list []string
+	if v, ok := seconds(f["cop_time"]); ok && f["cop_time"] != "" {
+		cop = v
+		list = append(list, "TiDB waited "+dur(v)+" for them")
+	}
+	process, _ := seconds(f["process_time"])
+	wait, _ := seconds(f["wait_time"])
+	store = process + wait
+	tasks, ok := number(f["num_cop_tasks"])
+	if !ok || tasks < 1 {
+		return cop, store
+	}
+	line := attach.Plural(int(min(tasks, 1e9)), "task") + " in the store"
+	if keys, ok := number(f["total_keys"]); ok && keys > 0 {
+		line += " scanned " + count(keys) + " keys"
+	}
+	switch {
+	case store > 0:
+		list = append(list, fmt.Sprintf("%s of processing and %s of waiting, added up", dur(process), dur(wait)))
+	default:
+		list = append(list, "they report no time of their own")
+	}
+	r.figure(line + ": " + strings.Join(list, "; "))
+	return cop, store
 }
 
 // tikvResolved is TiKV's complaint that the timestamp up to which stale reads may go lags behind.

@@ -64,8 +64,12 @@ func readTiDBInfo(p *attach.Part) attach.Reading {
 	if o.used > 0 {
 		r.figure(count(o.used) + " keys processed")
 	}
-	r.Means = "Most of the time is in neither the network nor a queue before TiKV."
-	if o.client <= 0 || o.server < 0 {
+	switch {
+	case o.client > 0 && o.server >= o.client/2:
+		r.Means = "TiKV's clock has most of the slowest task's time: less than half of it is between the two clocks."
+	case o.client > 0 && o.server >= 0:
+		r.Means = "Much of the slowest task's time is between the two clocks, and it is short."
+	default:
 		r.Means = "It has one clock's times only, so nothing can be said of the way between TiDB and TiKV."
 	}
 	return r.done(attach.CannotTell)

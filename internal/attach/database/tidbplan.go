@@ -22,13 +22,14 @@ var tidbPlan = &attach.Kind{
 
 var (
 	planOp     = pattern.New(`^[\s|│├└─┌┐┤┬┴┼╴╶-]*([A-Z][A-Za-z]+(?:_[A-Z][A-Za-z]+)*(?:_\d+)?)(\((?:Build|Probe|Seed Part|Recursive Part)\))?[\s|│]`)
-	planTask   = pattern.New(`(?:^|[\s|│])(root|cop\[\w+\]|mpp\[\w+\]|batchCop\[\w+\])(?:[\s|│]|$)`)
+	planTask   = pattern.New(`(?:^|[\s|│])(root|cop(?:\[\w+\])?|mpp\[\w+\]|batchCop\[\w+\])(?:[\s|│]|$)`)
 	planHeader = pattern.New(`^[\s|]*id\s*\|?\s+.*\b(estRows|count)\b.*\b(task)\b|^[\s|]*id\s*\|?\s+\|?\s*task\b.*\b(estRows|operator info)\b`)
 	planRule   = pattern.New(`^\s*\+(-+\+)+\s*$`)
 	inSet      = pattern.New(`^\(?(\d+) rows? in set(?:, \d+ warnings?)? \(([\d.]+ ?(?:sec|ms|s|min [\d.]+ sec))\)`)
 	rowsInSet  = pattern.New(`^\d+ rows? (in set|affected)`)
 	planTime   = pattern.New(`\btime: ?([\d.]+(?:ns|[µμu]s|ms|s|m|h)(?:[\d.]+(?:ms|s|m))*)`)
 	planEst    = pattern.New(`(?:^|[\s|│])(\d+\.\d\d)(?:[\s|│]|$)`)
+	actBefore  = pattern.New(`[\t|] *(\d+) *[\t|] *time:`)
 	planAct    = pattern.New(`(?:^|[\s|│])(\d+)(?:[\s|│]|$)`)
 )
 
@@ -170,6 +171,9 @@ func (o *operator) parse(actual bool) {
 		if a := planAct.FindStringSubmatch(o.text[m[3]:]); a != nil && actual && (o.time >= 0 || strings.Contains(o.text, "proc max:")) {
 			o.act, _ = number(a[1])
 		}
+	}
+	if a := actBefore.FindStringSubmatch(o.text); a != nil && actual {
+		o.act, _ = number(a[1]) // a slow log has them behind the operator's words
 	}
 	cop := group(o.text, "cop_task:")
 	if cop == "" && strings.Contains(o.text, "rpc num:") {

@@ -111,6 +111,11 @@ func whereInPlan(r *result, ops []*operator, total float64) {
 	}
 	r.figure(line)
 	where := "the plan: " + leaf.name
+	below := belowIsCut(ops, leaf)
+	if below {
+		where += " and what was cut off below it"
+	}
+	leaf.joinWaits(r)
 	big := leaf
 	for _, o := range ops {
 		if o.act > big.act {
@@ -142,8 +147,12 @@ func whereInPlan(r *result, ops []*operator, total float64) {
 		r.candidate("disk-wait", fmt.Sprintf("reading blocks took %s, added up over tasks", dur(leaf.read)))
 	}
 	r.outside(where, line, ratio(leaf.time, total))
-	if misjudged(ops) == nil {
-		r.next("another index or another join for that operator, then EXPLAIN ANALYZE again", "no estimate is far off: new statistics change nothing")
+	switch {
+	case misjudged(ops) == nil && below:
+		r.next("EXPLAIN ANALYZE again, the whole of it", "names the operator that has the time")
+		return
+	case misjudged(ops) == nil:
+		r.next("another index or another join for that operator, then EXPLAIN ANALYZE again", "no estimate here is a hundred times off, so new statistics are not the first thing to try")
 		return
 	}
 	r.next("ANALYZE TABLE of the tables named, then EXPLAIN ANALYZE again", "says whether the estimates, and with them the plan, change")
@@ -251,6 +260,7 @@ func readPlainPlan(r *result, ops []*operator) attach.Reading {
 		r.Means = "If this statement is slow, the plan is the reason that lies nearest: a cartesian join, outside what whystall can look into."
 	case full > 0 && most.est >= 1e6:
 		r.outside("the plan: it reads whole tables", line, 0)
+		r.Means = "If this statement is slow, the plan is the reason that lies nearest: it reads a whole table, outside what whystall can look into."
 	default:
 		r.Means = "Nothing in the estimates stands out; whether the statement is slow, and where, it does not say."
 	}

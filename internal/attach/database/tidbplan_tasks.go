@@ -2,6 +2,7 @@ package database
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
@@ -49,6 +50,35 @@ func deadKeys(r *result, ops []*operator) {
 		text += fmt.Sprintf("; %s deleted ones skipped", count(dead))
 	}
 	r.figure(text)
+}
+
+// noInput are parts of the names of operators that may have none below them.
+var noInput = []string{"Scan", "Get", "Dual", "Insert", "Replace", "Load", "Reader", "LookUp", "IndexMerge", "CTE", "Show", "MemTable"}
+
+// belowIsCut reports whether an operator reads from another one which is not in the text.
+func belowIsCut(ops []*operator, o *operator) bool {
+	if slices.ContainsFunc(noInput, func(word string) bool { return strings.Contains(o.name, word) }) {
+		return false
+	}
+	i := slices.Index(ops, o)
+	inputs := 0
+	for _, other := range ops[i+1:] {
+		if other.depth <= o.depth {
+			break
+		}
+		inputs++
+	}
+	return inputs == 0 || strings.Contains(o.name, "Join") && inputs == 1
+}
+
+// joinWaits says of a join that its workers waited for rows, where the text tells that apart.
+func (o *operator) joinWaits(r *result) {
+	probe := group(o.text, "probe:")
+	fetch, all := value(probe, "fetch"), value(probe, "total")
+	if all <= 0 || fetch < 0.8*all {
+		return
+	}
+	r.figure(fmt.Sprintf("its workers waited for rows to join, for %s of %s of them all (fetch)", dur(fetch), dur(all)))
 }
 
 // readsTiKV reports whether an operator only waits for what TiKV reads.

@@ -254,13 +254,41 @@ func (e entry) judge(r *result, q float64) {
 			p.where += e.retried(r)
 		}
 		r.outside(p.where, line, ratio(p.s, q))
-		if !e.large() {
+		switch {
+		case p.name == "Prewrite_time" || p.name == "Commit_time":
+			e.slowestRPC(r, p.name, p.s)
+		case !e.large():
 			r.next("EXPLAIN ANALYZE the statement, and each subquery by itself", "shows which part of it takes the time")
 		}
 	}
 	e.written(r)
 	e.pool(r, q)
 	e.process(r, q)
+}
+
+var rpcDetail = pattern.New(`^\{total: ?([\d.]+(?:[µu]s|ms|s)),.*?\bstore: ?([^\s,}]+)`)
+
+// slowestRPC says how long the slowest request of a commit took, so that it is told from waits
+// between the requests.
+func (e entry) slowestRPC(r *result, phase string, took float64) {
+	field := "Slowest_prewrite_rpc_detail"
+	if phase == "Commit_time" {
+		field = "Commit_primary_rpc_detail"
+	}
+	m := rpcDetail.FindStringSubmatch(e[field])
+	if m == nil {
+		if !e.large() {
+			r.next("grep -E 'Slowest_prewrite_rpc_detail|Commit_primary_rpc_detail' tidb-slow.log", "tells requests that TiKV took long for from waits between them")
+		}
+		return
+	}
+	rpc, _ := seconds(m[1])
+	line := fmt.Sprintf("its slowest request took %s at %s", dur(rpc), m[2])
+	if rpc < took/2 {
+		line += ": most of the time is between requests"
+	}
+	r.figure(line)
+	r.next("whystall record --pid $(pidof tikv-server)"+onHost(m[2]), "while it happens: what the threads of its scheduler and raft store wait for")
 }
 
 // retried says what a commit waited for before it tried again.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
@@ -139,37 +140,59 @@ func (e entry) process(r *result, q float64) {
 
 // plain lists what there is where nothing stands out.
 func (e entry) plain(r *result, q float64) {
-	if q > 0 {
+	if q > 0 && len(r.Figures) == 0 {
 		r.figure("Query_time " + dur(q))
 	}
-	sum := 0.0
 	if _, said := e["Process_time"]; said {
 		r.figure(fmt.Sprintf("in TiKV: Process_time %s and Wait_time %s, of all its requests together", dur(e.s("Process_time")), dur(e.s("Wait_time"))))
 	}
-	for _, name := range []string{"Parse_time", "Compile_time", "Wait_TS", "Prewrite_time", "Commit_time", "Cop_proc_max", "Cop_wait_max", "Wait_time", "Process_time"} {
-		if _, said := e["Process_time"]; said && (name == "Wait_time" || name == "Process_time") {
-			sum = max(sum, e.s(name))
-			continue
-		}
-		if v := e.s(name); v > 0 && len(r.Figures) < 4 {
-			r.figure(name + " " + dur(v))
-			sum = max(sum, v)
-		}
+	names := e.longest(q)
+	var list []string
+	for _, name := range names {
+		list = append(list, name+" "+dur(e.s(name)))
 	}
-	if q > 0 && sum < 0.5*q {
-		r.Means = fmt.Sprintf("No field of this entry explains its %s: the rest is TiDB's own execution, the way to TiKV, or waits on either host.", dur(q))
+	r.Figures = append(r.Figures, list...)
+	switch {
+	case q == 0:
+		r.Means = "The fields here are too few, or none is large: where the time went cannot be told."
+	case len(names) == 0 && e["Process_time"] == "":
+		r.Means = fmt.Sprintf("Of the statement's %s these lines have no part: where it went they do not say.", dur(q))
+	default:
+		if len(list) > 1 { // one figure
+			r.Figures = append(r.Figures[:len(r.Figures)-len(list)], "the longest of its parts: "+strings.Join(list, ", "))
+		}
+		r.Means = fmt.Sprintf("No field of this entry explains its %s: what is left may be TiDB's own execution, the way to TiKV, or waits on either host.", dur(q))
 		r.next("EXPLAIN ANALYZE the statement", "has client's and server's times of each task")
 		return
 	}
-	r.Means = "The fields here are too few, or none is large: where the time went cannot be told."
 	r.next("grep -A40 'Txn_start_ts' tidb-slow.log", "shows the whole entry")
+}
+
+// longest are the fields with most of the time, the longest first: three that are a hundredth of
+// the whole, or the two of a fragment.
+func (e entry) longest(q float64) []string {
+	var names []string
+	for _, name := range []string{"Parse_time", "Compile_time", "Wait_TS", "LockKeys_time", "Prewrite_time", "Commit_time", "Get_commit_ts_time", "Local_latch_wait_time",
+		"Resolve_lock_time", "Commit_backoff_time", "Cop_proc_max", "Cop_wait_max", "Wait_time", "Process_time"} {
+		if _, said := e["Process_time"]; said && (name == "Wait_time" || name == "Process_time") {
+			continue
+		}
+		if v := e.s(name); v > 0 && v >= q/100 {
+			names = append(names, name)
+		}
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(e.s(b), e.s(a)) })
+	return names[:min(len(names), 3)]
 }
 
 // many says how much a statement read that no field explains.
 func (e entry) many(r *result, q float64) {
 	keys, took := e.n("Total_keys"), e.s("Process_time")
 	if keys >= 1e5 {
-		line := fmt.Sprintf("%s keys scanned for %s processed, in %s requests", count(keys), count(e.n("Process_keys", "Processed_keys")), cmp.Or(firstWord(e["Request_count"]), "?"))
+		line := fmt.Sprintf("%s keys scanned for %s processed", count(keys), count(e.n("Process_keys", "Processed_keys")))
+		if n := e.n("Request_count"); n > 0 {
+			line += ", in " + attach.Plural(int(min(n, 1e9)), "request")
+		}
 		if took > 0 && keys > mostKeys*took {
 			line += fmt.Sprintf("; no machine does so in the %s of Process_time: that field does not hold all", dur(took))
 		}

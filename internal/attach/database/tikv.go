@@ -26,7 +26,7 @@ var tidbCop = &attach.Kind{
 // tikvSlow reads TiKV's slow queries and its warnings about steps of raft that took long.
 var tikvSlow = &attach.Kind{
 	Name:      "TiKV log",
-	Marks:     []string{"primary_lock", "slow-query", "slow_query", "takes=", "[takes", "slow log"},
+	Marks:     []string{"primary_lock", "slow-query", "slow_query", "takes=", "[takes", "slow log", "] takes "},
 	Hints:     []string{"primary_lock", "slow-query", "takes=", "slow_query", "[takes", "slow log", ".rs:"},
 	Single:    true,
 	Scattered: true,
@@ -45,6 +45,11 @@ var (
 	copAddr   = pattern.New(`store_addr:(\S+?:\d+)`)
 	tikvLine  = pattern.New(`\[slow-query\]|\[endpoint\.rs:\d+\].*\blocked primary_lock|\.rs:\d+\]? .*\[?takes?=?"?[\d.]+ ?(ms|s|us|µs)|\[(?:takes|elapsed|cost|duration|taken)="?[\d.]+(?:ms|s|µs|us)"?\]|^\[?\d{4}[/-]\d\d[/-]\d\d.*(?:raftstore|apply|peer|fsm).*\btakes? [\d.]+ ?m?s\b`)
 	tikvKV    = pattern.New(`\[([\w.]+)="?([\d.]+(?:ns|µs|us|ms|s|m))"?\]`)
+	// tikvTimes are the forms of a step's time: seconds and nanoseconds of TiKV 1, and a bare
+	// number of milliseconds.
+	tikvTimes = pattern.New(`\.rs:\d+.*\[takes (?:Duration \{ secs: (\d+), nanos: (\d+)|=?(\d+)\])|\.rs:\d+\] .*\[takes=(\d+)\]`)
+	// tikvOld is a slow query of TiKV 1, in seconds.
+	tikvOld = pattern.New(`endpoint\.rs:\d+.*\btakes ([\d.]+) \[waiting: ([\d.]+)(?:, keys: (\d+))?`)
 	// tikvSaid is what a line of the log about a slow query has, and a sentence or a command with
 	// the words has not: the time of the line, or a duration.
 	tikvSaid = pattern.New(`^\W?\d{4}[/-]\d\d[/-]\d\d[ T]|\[[\w.]+="?[\d.]+(?:ns|µs|us|ms|s|m)"?\]`)
@@ -52,6 +57,9 @@ var (
 )
 
 func isTiKV(text string) bool {
+	if tikvTimes.MatchString(text) || tikvOld.MatchString(text) {
+		return true
+	}
 	return tikvLine.MatchString(text) && (!strings.Contains(text, "[slow-query]") || tikvSaid.MatchString(text))
 }
 
@@ -219,10 +227,22 @@ func counted(list []float64, re *pattern.Regexp, text string) []float64 {
 func readTiKV(p *attach.Part) attach.Reading {
 	r := &result{}
 	var total, process, wait, snapshot, suspend, steps []float64
-	locked, slowest := 0, ""
+	locked, slowest, what := 0, "", map[string]float64{}
 	for _, l := range p.Lines {
 		if strings.Contains(l.Text, "locked primary_lock") {
 			locked++
+			continue
+		}
+		if m := tikvOld.FindStringSubmatch(l.Text); m != nil {
+			all, _ := seconds(m[1])
+			waited, _ := seconds(m[2])
+			total, wait, process = append(total, all), append(wait, waited), append(process, 0)
+			snapshot, suspend = append(snapshot, 0), append(suspend, 0)
+			continue
+		}
+		if v, ok := stepTime(l.Text); ok {
+			steps = append(steps, v)
+			what[stepName(l.Text)]++
 			continue
 		}
 		kv := map[string]float64{}
@@ -246,6 +266,7 @@ func readTiKV(p *attach.Part) attach.Reading {
 		if m := tikvTake.FindStringSubmatch(l.Text); m != nil {
 			if v, ok := seconds(m[1]); ok {
 				steps = append(steps, v)
+				what[stepName(l.Text)]++
 			}
 		}
 	}
@@ -257,6 +278,12 @@ func readTiKV(p *attach.Part) attach.Reading {
 	}
 	if len(steps) > 0 {
 		line := "steps that took long: " + often(steps)
+		if names := attach.Largest(what); names[0] != "" {
+			line += ", most of them: " + names[0]
+			if len(names) == 1 {
+				line = names[0] + " took long: " + often(steps)
+			}
+		}
 		r.figure(line)
 		r.candidate("disk-wait", line)
 		r.candidate("cpu-contention", line)
@@ -265,8 +292,44 @@ func readTiKV(p *attach.Part) attach.Reading {
 	if len(total) > 0 {
 		tikvQueries{total, process, wait, snapshot, suspend}.judge(r, slowest)
 	}
-	r.Not = "Only lines above TiKV's thresholds; a step of raft that took long waits for the disk or for CPU alike."
+	r.Not = "Only lines above TiKV's thresholds are in its log."
+	if len(steps) > 0 {
+		r.Means = cmp.Or(r.Means, "TiKV was late with steps of its own, and so was what waited for them.")
+		r.Not = "Why a step took long: the disk, a CPU, memory that was paged out, and other commands for the same keys look alike in these lines."
+	}
 	return r.done(attach.CannotTell)
+}
+
+// stepTime is how long a step took, in seconds, in the forms without a unit.
+func stepTime(text string) (float64, bool) {
+	m := tikvTimes.FindStringSubmatch(text)
+	if m == nil {
+		return 0, false
+	}
+	if m[1] != "" {
+		s, _ := number(m[1])
+		ns, _ := number(m[2])
+		return s + ns/1e9, true
+	}
+	ms, ok := number(cmp.Or(m[3], m[4]))
+	return ms / 1e3, ok
+}
+
+var stepWords = pattern.New(`(scheduler handle command: \w+)|handle \d+ (pending peers)|\[(handle \w+ ready|on raft ready|apply snapshot)`)
+
+// stepName says what a step was, where its line has words that are known; "": it has none.
+func stepName(text string) string {
+	m := stepWords.FindStringSubmatch(text)
+	if m == nil {
+		return ""
+	}
+	if m[2] != "" {
+		return "handling pending peers"
+	}
+	if kind, ok := strings.CutPrefix(m[1], "scheduler handle command: "); ok {
+		return kind + " commands"
+	}
+	return m[3]
 }
 
 // tikvQueries are where the life of each slow query went, in seconds.
@@ -275,9 +338,16 @@ type tikvQueries struct{ total, process, wait, snapshot, suspend []float64 }
 // judge says what the queries did, or what they waited for; slowest is the line of the slowest one.
 func (q tikvQueries) judge(r *result, slowest string) {
 	total, process, wait, suspend := attach.Median(q.total), attach.Median(q.process), attach.Median(q.wait), attach.Median(q.suspend)
-	line := fmt.Sprintf("median slow query: %s in all; %s processed, %s waited, %s suspended", dur(total), dur(process), dur(wait), dur(suspend))
+	line := fmt.Sprintf("median slow query: %s in all", dur(total))
 	if len(q.total) == 1 {
-		line = fmt.Sprintf("the slow query took %s: %s processed, %s waited, %s suspended", dur(total), dur(process), dur(wait), dur(suspend))
+		line = fmt.Sprintf("the slow query took %s in all", dur(total))
+	}
+	if process > 0 {
+		line += ", " + dur(process) + " processed"
+	}
+	line += ", " + dur(wait) + " waited"
+	if suspend > 0 {
+		line += ", " + dur(suspend) + " suspended"
 	}
 	r.figure(line)
 	which := "the slowest"
@@ -290,7 +360,7 @@ func (q tikvQueries) judge(r *result, slowest string) {
 	case wait >= 0.5*total && attach.Median(q.snapshot) < 0.5*wait:
 		r.fact(FactPoolWait, wait*1e3, "")
 		r.found("pool-exhaustion", finding.Possible, line, ratio(wait, total))
-		r.Means = "Queries waited for a thread of the read pool longer than they ran."
+		r.Means = "Queries waited for a thread of the read pool for most of their time."
 	case suspend >= 0.5*total:
 		r.candidate("pool-exhaustion", line)
 		r.candidate("cpu-contention", line)
