@@ -36,6 +36,8 @@ func statLine(text string) (sure, ok bool) {
 	}
 	if m := statRow.FindStringSubmatch(text); m != nil && (statEvent(m[4]) || strings.HasPrefix(m[5], "#") && (m[3] != "" || strings.Contains(m[5], "/sec") || strings.Contains(m[5], "insn per cycle") || strings.Contains(m[5], "%"))) {
 		return true, true
+	} else if m != nil && (strings.HasPrefix(m[5], "(") || strings.ContainsAny(m[4], "._")) {
+		return false, true // an event of some CPU's own, among others
 	}
 	switch {
 	case strings.HasPrefix(text, "Performance counter stats for"), statTime.MatchString(text), strings.HasPrefix(text, "#") && strings.Contains(text, "counts unit events"):
@@ -72,16 +74,25 @@ type stat struct {
 	elapsed   float64 // s
 	user, sys float64
 	target    string
-	utilized  []float64 // CPUs, per interval
+	utilized  []float64                  // CPUs, per interval
+	wide      bool                       // it watched CPUs and no program: its clock runs while they idle
+	cpus      map[string]map[string]bool // of each event the CPUs that have a row of their own
 }
 
+var (
+	statCPU = pattern.New(`^(?:\d+[.,]\d{9}\s+)?(CPU\d+)\s`)
+	// "-a", "-C3" and "-aA" of a command's options
+	statWide = pattern.New(`\bstat\b.*\s(?:-[a-zA-Z]*[aAC]\d*|--all-cpus|--cpu|--no-aggr)(?:[\s=]|$)`)
+)
+
 func readStat(p *attach.Part) *stat {
-	s := &stat{counts: map[string]float64{}, comment: map[string]string{}}
+	s := &stat{counts: map[string]float64{}, comment: map[string]string{}, wide: statWide.MatchString(p.Command), cpus: map[string]map[string]bool{}}
 	last := ""
 	firstAt, lastAt := 0.0, 0.0
 	for _, text := range texts(p) {
 		if rest, ok := strings.CutPrefix(text, "Performance counter stats for"); ok {
 			s.target = strings.Trim(strings.TrimSuffix(strings.TrimSpace(rest), ":"), " ")
+			s.wide = s.wide || strings.HasPrefix(s.target, "'system wide'") || strings.HasPrefix(s.target, "'CPU(s) ")
 			continue
 		}
 		if m := statTime.FindStringSubmatch(text); m != nil {
@@ -121,6 +132,13 @@ func readStat(p *attach.Part) *stat {
 			continue
 		}
 		s.counts[name] += v
+		if cpu := statCPU.FindStringSubmatch(text); cpu != nil {
+			s.wide = true
+			if s.cpus[name] == nil {
+				s.cpus[name] = map[string]bool{}
+			}
+			s.cpus[name][cpu[1]] = true
+		}
 		if m[5] != "" {
 			s.comment[name] = m[5]
 		}
@@ -190,6 +208,8 @@ func readPerfStat(p *attach.Part) attach.Reading {
 	clock, hasClock := s.first("task-clock")
 	used := 0.0
 	switch {
+	case s.wide:
+		hasClock = false
 	case len(s.utilized) > 1:
 		used = attach.Median(s.utilized)
 		r.Figures = append(r.Figures, fmt.Sprintf("median %.3g CPUs used, %.3g to %.3g", used, slices.Min(s.utilized), slices.Max(s.utilized)))
@@ -198,6 +218,9 @@ func readPerfStat(p *attach.Part) attach.Reading {
 		r.Figures = append(r.Figures, fmt.Sprintf("%.3g CPUs used", used))
 	case hasClock && s.elapsed > 0:
 		used = clock / 1000 / s.elapsed
+		r.Figures = append(r.Figures, fmt.Sprintf("%.3g CPUs used", used))
+	case s.user+s.sys > 0 && s.elapsed >= longEnough && !hasWatch(s):
+		used = (s.user + s.sys) / s.elapsed
 		r.Figures = append(r.Figures, fmt.Sprintf("%.3g CPUs used", used))
 	}
 	// Units and system-wide counts differ between versions: the tool's own ratio must agree.
@@ -208,8 +231,8 @@ func readPerfStat(p *attach.Part) attach.Reading {
 			r.Facts = append(r.Facts, attach.Fact{Name: attach.RunCPU, Value: ran * 1e9, Of: command}, attach.Fact{Name: attach.RunElapsed, Value: s.elapsed * 1e9, Of: command})
 		}
 	}
-	if watched, ok := s.first("cpu-clock"); ok && !hasClock && s.elapsed > 0 { // of the whole machine: it runs while a CPU idles, too
-		r.Figures = append(r.Figures, fmt.Sprintf("%.3g CPUs watched", watched/1000/s.elapsed))
+	if watched := s.watched(); watched > 0 && !hasClock {
+		r.Figures = append(r.Figures, attach.Plural(watched, "CPU")+" watched")
 	}
 	s.rates(&r)
 	s.cycles(&r)
@@ -236,6 +259,22 @@ func readPerfStat(p *attach.Part) attach.Reading {
 	r.Next = append(r.Next, record(r.Who.PID, "what it waited for"))
 	return r
 }
+
+// watched is how many CPUs a clock of the whole machine ran on, idle or not; 0: not known.
+func (s *stat) watched() int {
+	clock, ok := s.first("cpu-clock", "task-clock")
+	if !ok || s.intervals == 0 && s.elapsed < longEnough || s.elapsed == 0 {
+		return 0
+	}
+	n := math.Round(clock / 1000 / s.elapsed)
+	if n < 1 || n > 1<<16 || math.Abs(clock/1000/s.elapsed-n) > 0.02*n {
+		return 0
+	}
+	return int(n)
+}
+
+// hasWatch reports whether a clock counts that runs while CPUs idle.
+func hasWatch(s *stat) bool { _, ok := s.first("cpu-clock"); return ok || s.wide }
 
 // longEnough is how long a run in s must be for a rate. Shorter ones are mostly a program's start.
 const longEnough = 0.1
@@ -266,6 +305,7 @@ func (s *stat) rates(r *attach.Reading) {
 	}{{[]string{"context-switches", "cs"}, "context switches"}, {[]string{"cpu-migrations", "migrations"}, "migrations"}, {[]string{"page-faults", "faults"}, "page faults"},
 		{[]string{"major-faults"}, "major faults"}} {
 		v, ok := s.first(e.names...)
+		e.say += s.ofCPUs(e.names[0])
 		switch {
 		case !ok:
 		case s.elapsed >= longEnough:
@@ -278,6 +318,21 @@ func (s *stat) rates(r *attach.Reading) {
 		r.Figures = append(r.Figures, strings.Join(out, ", "))
 	}
 }
+
+// ofCPUs says on how many CPUs an event was counted, where another one has rows of more of them.
+func (s *stat) ofCPUs(name string) string {
+	all := 0
+	for _, on := range s.cpus {
+		all = max(all, len(on))
+	}
+	if n := len(s.cpus[name]); n > 0 && n < all {
+		return fmt.Sprintf(" on %d of %d CPUs", n, all)
+	}
+	return ""
+}
+
+// statShare is the share that a row's own comment has.
+var statShare = pattern.New(`^#\s+(\d+[.,]\d+)\s*%\s+of all `)
 
 // cycles adds instructions per cycle and misses.
 func (s *stat) cycles(r *attach.Reading) {
@@ -293,6 +348,9 @@ func (s *stat) cycles(r *attach.Reading) {
 		whole, ok2 := s.counts[pair[1]]
 		if ok1 && ok2 && whole > 0 {
 			out = append(out, fmt.Sprintf("%s of %s", pct(part/whole), pair[2]))
+		} else if m := statShare.FindStringSubmatch(s.comment[pair[0]]); m != nil && !ok2 {
+			share, _ := number(m[1])
+			out = append(out, fmt.Sprintf("%s of %s", pct(share/100), pair[2]))
 		}
 	}
 	if len(out) > 0 {
