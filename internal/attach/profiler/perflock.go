@@ -52,6 +52,7 @@ type lockRowSum struct {
 	n            float64
 	sum, longest float64 // s
 	lone         float64 // s, waits that are nearly all of a row's sum: a mean of these rows is of none
+	rows         int     // that were added up
 	doubted      bool
 	background   bool // of a thread of the kernel, or one wait of a thread: the kind of lock is not said
 }
@@ -82,6 +83,7 @@ func lockRowOf(text string) (row lockRowSum, ok bool) {
 	} else {
 		return row, false
 	}
+	row.rows = 1
 	if row.n > 1 && row.longest >= 0.9*row.sum {
 		row.lone = row.longest
 	}
@@ -112,6 +114,8 @@ func (row *lockRowSum) says() string {
 	switch {
 	case row.n == 1:
 		line = fmt.Sprintf("%s: waited %s, once", row.name, lasts(row.sum))
+	case row.rows > 1 && row.longest > 0:
+		line += fmt.Sprintf(", longest %s, in %d rows", lasts(row.longest), row.rows)
 	case row.lone > 0:
 		line += fmt.Sprintf(", nearly all of it one wait of %s", lasts(row.lone))
 	case row.longest > 0:
@@ -129,7 +133,7 @@ func readPerfLock(p *attach.Part) attach.Reading {
 			continue
 		}
 		if one := rows[row.name]; one != nil {
-			one.n, one.sum = one.n+row.n, one.sum+row.sum
+			one.n, one.sum, one.rows = one.n+row.n, one.sum+row.sum, one.rows+1
 			one.longest, one.lone = max(one.longest, row.longest), max(one.lone, row.lone)
 			one.doubted, one.background = one.doubted || row.doubted, one.background && row.background
 		} else {

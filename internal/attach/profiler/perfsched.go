@@ -26,7 +26,9 @@ var (
 	// "kblockd/0     42     37805097     900121     5077684": the first version, in ns
 	latencyOld = pattern.New(`^(\S+)\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)$`)
 	// " 12372.765083 [0000]  migration/0[18]   0.000  0.004  0.013", in some with a state
-	histRow = pattern.New(`^(\d+[.,]\d+) \[(\d+)\]\s+(?:[s.|-]*\s+)?(\S.*?)\s+(\d+[.,]\d{3})\s+(\d+[.,]\d{3})\s+(\d+[.,]\d{3})(?:\s.*)?$`)
+	histRow = pattern.New(`^(\d+[.,]\d+) \[(\d+)\]\s+(?:[smi.|-]+\s+)?(\S.*?)\s+(\d+[.,]\d{3})\s+(\d+[.,]\d{3})\s+(\d+[.,]\d{3})(?:\s.*)?$`)
+	// "  975758.720111 [0001]   perf[14569]   awakened: perf[14570]", and of tasks that were moved
+	histEvent = pattern.New(`^\d+[.,]\d+ \[\d+\]\s.*\s(?:awakened|migrated|next): `)
 	// "  benchbin[13569/13564]   13564   337   14.259   0.005   0.042   0.348   4.38   0"
 	summaryRow = pattern.New(`^(\S.*?\[\d+(?:/\d+)?\])\s+(-?\d+)\s+(\d+)\s+(\d+[.,]\d{3})\s+(\d+[.,]\d{3})\s+(\d+[.,]\d{3})\s+(\d+[.,]\d{3})\s+(\d+[.,]\d+)\s+(\d+)$`)
 	// "  *A0       12372.765069 secs A0 => migration/0:18"
@@ -195,9 +197,9 @@ func delayMeaning(r *attach.Reading, waited, run, n, longest float64) {
 			attach.Sign{Cause: "cpu-throttled", Grade: attach.Candidate, Proof: []string{"a quota that is used up delays tasks in the same way"}})
 		r.Next = append(r.Next, ask("perf sched record -- sleep 10; perf sched latency -s max", 0, "how long all tasks waited"))
 	case n < 50:
-		r.Means = fmt.Sprintf("%s switches are too few for a mean.", count(n))
+		r.Means = fmt.Sprintf("No mean follows from %s.", attach.Plural(int(n), "switch"))
 	case waited+run < 100 && longest < 20: // the recorder's own start is most of so little
-		r.Means = fmt.Sprintf("%s ms on CPUs and %s ms of waiting for one are too little to judge: the recording's own work is most of it.", trim(run), trim(waited))
+		r.Means = fmt.Sprintf("%s ms on CPUs and %s ms of waiting for one are too little to judge: the recording's own work may be most of it.", trim(run), trim(waited))
 	case share < 0.05 && longest < 20, waited/n < 0.1 && longest < 5: // a thread that runs for microseconds waits as long
 		r.State = attach.Healthy
 		r.Means = fmt.Sprintf("Tasks got a CPU at once: they waited %s ms in the mean and %s ms at most.", trim(waited/n), trim(longest))
@@ -237,8 +239,8 @@ func claimSchedHist(lines []paste.Line) int {
 		switch {
 		case histRow.MatchString(text), summaryRow.MatchString(text):
 			rows++
-		case header(text, "time", "cpu"), strings.HasPrefix(text, "[tid/pid]"), strings.Trim(text, "-= ") == "", text == "Runtime summary", header(text, "comm", "parent", "sched-in"),
-			strings.HasPrefix(text, "(count)"), strings.HasPrefix(text, "Samples do not have callchains"), strings.HasPrefix(text, "Terminated tasks:"), strings.HasPrefix(text, "Idle stats:"),
+		case histEvent.MatchString(text), header(text, "time", "cpu"), strings.HasPrefix(text, "[tid/pid]"), strings.Trim(text, "-= ") == "", text == "Runtime summary", header(text, "comm", "parent", "sched-in"),
+			strings.HasPrefix(text, "(count)"), strings.HasPrefix(text, "Samples ") && strings.HasSuffix(text, "do not have callchains."), strings.HasPrefix(text, "Terminated tasks:"), strings.HasPrefix(text, "Idle stats:"),
 			strings.HasPrefix(text, "CPU ") && strings.Contains(text, "idle for"), strings.HasPrefix(text, "Total number of"), strings.HasPrefix(text, "Total run time"),
 			strings.HasPrefix(text, "Total scheduling time"), strings.HasPrefix(text, "<idle>"):
 		default:
@@ -295,9 +297,11 @@ func readSchedHist(p *attach.Part) attach.Reading {
 	worst := longestTask(byTask, func(t *taskDelay) float64 { return t.avg })
 	longest := delays[len(delays)-1]
 	r.Title = fmt.Sprintf("perf sched timehist, %s of %s", attach.Plural(len(delays), "switch"), attach.Plural(len(byTask), "task"))
-	r.Figures = append(r.Figures, "sch delay: "+spread(delays),
-		fmt.Sprintf("%s waited longest for a CPU: %s ms in %s switches", worst.name, trim(worst.avg), count(worst.switches)),
-		fmt.Sprintf("%s ms waited for a CPU and %s ms on one, in these rows", trim(waited), trim(run)))
+	r.Figures = append(r.Figures, "sch delay: "+spread(delays))
+	if worst.avg > 0 {
+		r.Figures = append(r.Figures, fmt.Sprintf("%s waited longest for a CPU: %s ms in %s", worst.name, trim(worst.avg), attach.Plural(int(worst.switches), "switch")))
+	}
+	r.Figures = append(r.Figures, fmt.Sprintf("%s ms waited for a CPU and %s ms on one, in these rows", trim(waited), trim(run)))
 	if moveMS > 0 {
 		r.Figures[0] += fmt.Sprintf(", of which %s ms before it was moved to another CPU", trim(moveMS))
 	}

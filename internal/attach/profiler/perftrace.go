@@ -72,6 +72,8 @@ var perfTraceSum = &attach.Kind{Name: "perf trace -s", Claim: claimTraceSum, Rea
 var (
 	// " redis-server (6176), 46130 events, 100.0%"
 	sumThread = pattern.New(`^(\S.*?) \((\d+)\), (\d+) events, (\d+[.,]\d+)%(?:, (\d+[.,]\d+) msec)?$`)
+	// " total, 6194 events": of all threads
+	sumTotal = pattern.New(`^total, \d+ events$`)
 	// "   write   11189   0   202.988  0.014  0.018  0.413  0.40%", before perf 5.6 without errors
 	sumRow = pattern.New(`^([A-Za-z_]\w*)\s+(\d+)\s+(?:(\d+)\s+)?(\d+[.,]\d{3})\s+(\d+[.,]\d{3})\s+(\d+[.,]\d{3})\s+(\d+[.,]\d{3})\s+(\d+[.,]\d+%)$`)
 )
@@ -83,7 +85,7 @@ func claimTraceSum(lines []paste.Line) int {
 	}
 	n := claimed(lines, func(_ int, text string) bool {
 		switch {
-		case sumRow.MatchString(text), sumThread.MatchString(text):
+		case sumRow.MatchString(text), sumThread.MatchString(text), sumTotal.MatchString(text):
 			sure = true
 		case strings.HasPrefix(text, "Summary of events"), header(text, "syscall", "calls"), strings.HasPrefix(text, "(msec)"), strings.Trim(text, "- ") == "":
 		default:
@@ -96,7 +98,7 @@ func claimTraceSum(lines []paste.Line) int {
 
 func readTraceSum(p *attach.Part) attach.Reading {
 	t := newCallTrace()
-	who, threads, tid := "", 0, 0
+	who, threads, tid, all := "", 0, 0, false
 	for _, text := range texts(p) {
 		if m := sumThread.FindStringSubmatch(text); m != nil {
 			threads++
@@ -104,6 +106,7 @@ func readTraceSum(p *attach.Part) attach.Reading {
 			tid, _ = whole(m[2])
 			continue
 		}
+		all = all || sumTotal.MatchString(text)
 		m := sumRow.FindStringSubmatch(text)
 		if m == nil {
 			continue
@@ -126,7 +129,13 @@ func readTraceSum(p *attach.Part) attach.Reading {
 			t.longest = tracedCall{name: m[1], seconds: longest / 1000}
 		}
 	}
-	r := attach.Reading{State: attach.CannotTell, Title: fmt.Sprintf("perf trace -s, %s of %s", attach.Plural(t.n, "system call"), attach.Plural(max(threads, 1), "thread"))}
+	r := attach.Reading{State: attach.CannotTell, Title: fmt.Sprintf("perf trace -s, %s", attach.Plural(t.n, "system call"))}
+	switch {
+	case all:
+		r.Title += " of all threads that it watched"
+	case threads > 0:
+		r.Title += " of " + attach.Plural(threads, "thread")
+	}
 	if threads == 1 {
 		r.Title += fmt.Sprintf(", %s", who)
 		r.Who = attach.Who{PID: tid, Name: who}
@@ -190,10 +199,14 @@ func sumMeaning(r *attach.Reading, t *callTrace, idle, total float64) {
 			locks += s.seconds
 		}
 	}
-	r.Means = fmt.Sprintf("%s of the time in calls is idling; the longest of the other calls is %s.", pct(idle/total), t.longest.says())
+	rest := "; no other call is in it."
+	if t.longest.name != "" {
+		rest = fmt.Sprintf("; the longest of the other calls is %s.", t.longest.says())
+	}
+	r.Means = fmt.Sprintf("%s of the time in calls is in those that wait for work or for time to pass%s", pct(idle/total), rest)
 	switch {
 	case locks >= 0.2*total: // a pool's thread without work waits in the same call
-		r.Means = fmt.Sprintf("%s of the time in calls is in futex, for a lock or for work, and %s in others that wait for work; the longest of the rest is %s.", pct(locks/total), pct((idle-locks)/total), t.longest.says())
+		r.Means = fmt.Sprintf("%s of the time in calls is in futex, for a lock or for work, and %s in others that wait for work or for time to pass%s", pct(locks/total), pct((idle-locks)/total), rest)
 	case t.longest.seconds < 0.010 && t.n >= 20:
 		r.State = attach.Healthy
 	}

@@ -161,7 +161,11 @@ func readStraceCount(p *attach.Part) attach.Reading {
 	} else if said > 1.05*total && run == nil {
 		r.Flaws = append(r.Flaws, fmt.Sprintf("rows were cut out of it: by its line of totals all calls took %s", lasts(said)))
 	}
-	r.Figures = append(r.Figures, topCalls(rows))
+	top := topCalls(rows)
+	if run != nil {
+		top = "of what " + run.name + " called: " + top
+	}
+	r.Figures = append(r.Figures, top)
 	if worst.errors > 0 && worst.calls > 0 {
 		r.Figures = append(r.Figures, worst.failures(again))
 	}
@@ -171,6 +175,13 @@ func readStraceCount(p *attach.Part) attach.Reading {
 		// To enter and leave a wait takes microseconds of CPU time. More is wall time.
 		if k := callWaits[row.name]; (k == waitIdle || k == waitLock || k == waitChild) && row.calls > 0 && row.seconds/float64(row.calls) >= 100e-6 {
 			wall = true
+		}
+	}
+	if !ended && run == nil { // shares as the table has them: rows are missing
+		for _, row := range rows {
+			if row.share > 0.05 {
+				total = max(total, row.seconds/row.share)
+			}
 		}
 	}
 	countMeaning(&r, byKind, total, clock{wall: wall, asked: asked, ltrace: ltrace, all: followed(p)})
@@ -299,7 +310,10 @@ func wallOption(command string) bool {
 // topCalls lists the calls that took most.
 func topCalls(rows []callRow) string {
 	var out []string
-	for _, row := range rows[:min(len(rows), 3)] {
+	for i, row := range rows[:min(len(rows), 3)] {
+		if i > 0 && row.seconds == 0 {
+			break
+		}
 		each := 0.0
 		if row.calls > 0 {
 			each = row.seconds / float64(row.calls)
@@ -340,5 +354,5 @@ func countMeaning(r *attach.Reading, byKind map[waitKind]float64, total float64,
 		return
 	}
 	r.Not = "strace slows every call down, so rates and shares differ without it; a wait in epoll_wait, poll or futex is no loss by itself."
-	r.Next = append(r.Next, ask("strace -f -T -e trace=fsync,fdatasync,pread64,pwrite64 -p PID", r.Who.PID, "how long single calls took, by wall time"))
+	r.Next = append(r.Next, ask("strace -f -T -tt -p PID", r.Who.PID, "how long single calls took, by wall time"))
 }

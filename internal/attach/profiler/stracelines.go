@@ -47,7 +47,7 @@ func tracedCallOf(text string) (c tracedCall, ok bool) {
 	if len(text) > 1<<16 || strings.IndexByte(text, '(') < 0 && !strings.Contains(text, " resumed>") {
 		return c, false
 	}
-	if !strings.Contains(text, "= ") && !strings.Contains(text, "<unfinished ...>") && !strings.Contains(text, " resumed>") && !strings.HasSuffix(text, "<no return ...>") {
+	if !strings.Contains(text, "= ") && !strings.Contains(text, "<unfinished") && !strings.Contains(text, " resumed>") && !strings.HasSuffix(text, "<no return ...>") {
 		return c, false // most lines of a log
 	}
 	m := callHead.FindStringSubmatch(text)
@@ -73,7 +73,7 @@ func tracedCallOf(text string) (c tracedCall, ok bool) {
 		c.at, _ = number(m[7])
 		c.relative = c.at < 1e6
 	}
-	c.open = strings.Contains(text, "<unfinished ...>") || strings.HasSuffix(text, "<no return ...>")
+	c.open = strings.Contains(text, "<unfinished") || strings.HasSuffix(text, "<no return ...>")
 	if c.open && c.name == "futex" {
 		c.futex = futexWaitOf(m[8])
 	}
@@ -162,6 +162,7 @@ type callTrace struct {
 	threads map[int]bool
 	longest tracedCall // of those that do not idle
 	pending int
+	gap     tracedCall        // of one thread's trace with stamps: the call with most time to the next line
 	pid     int               // of the process that was traced; 0: not named
 	stuck   map[int]futexWait // by thread: for what it waits without a limit of time, and had not got it at the end
 }
@@ -239,11 +240,16 @@ func readCallLines(p *attach.Part) *callTrace {
 	t := newCallTrace()
 	first, last := -1.0, -1.0
 	inCalls, longest := map[int]float64{}, 0.0 // a thread's calls follow one another
+	before := tracedCall{at: -1}
 	for _, text := range texts(p) {
 		c, ok := tracedCallOf(text)
 		if !ok {
 			continue
 		}
+		if d := c.at - before.at; before.name != "" && before.at >= 0 && c.at >= 0 && !c.relative && c.tid == before.tid && d > t.gap.seconds {
+			t.gap = tracedCall{name: before.name, seconds: d}
+		}
+		before = c
 		t.add(&c)
 		inCalls[c.tid] += max(c.seconds, 0)
 		longest = max(longest, inCalls[c.tid])
@@ -325,7 +331,14 @@ func (t *callTrace) reading(title, slows string) attach.Reading {
 		return r
 	}
 	if !t.timed {
-		r.Means = "No line says how long its call took (strace -T), so nothing can be said of waiting."
+		r.Means = "No line says how long its call took (strace -T)."
+		if t.gap.seconds > 0 {
+			r.Figures = append(r.Figures, fmt.Sprintf("most time between two lines: %s from %s on", lasts(t.gap.seconds), t.gap.name))
+			r.Means += " Between two lines of a thread its call ran, and what the program did after it."
+			if k := callWaits[t.gap.name]; k == waitIdle || k == waitLock || k == waitChild {
+				r.Means += fmt.Sprintf(" The longest such time is behind %s, which waits for work, for time to pass or for a lock.", t.gap.name)
+			}
+		}
 		r.Next = append(r.Next, ask("strace -f -T -tt -p PID", t.pid, "how long each call took"))
 		return r
 	}
@@ -365,10 +378,10 @@ func (t *callTrace) waits(r *attach.Reading, byKind map[waitKind]*callSum, total
 		r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Share: min(1, share), Where: "the peer: calls wait for the network (" + t.longest.says() + ")"})
 		r.Means = fmt.Sprintf("%s in calls waits for a peer, or for a client that asks nothing.", pct(min(1, share)))
 	case idle >= 0.5*total && total > 0:
-		r.Means = fmt.Sprintf("%s of the time in calls is idling (epoll_wait, poll, futex, sleeps): it waits for work, or for a lock, and which is not in it.", pct(idle/total))
+		r.Means = fmt.Sprintf("%s of the time in calls is in calls that wait for work, for time to pass or for a lock (epoll_wait, poll, sleeps, futex); which of them is not in it.", pct(idle/total))
 		if t.n >= 50 && t.longest.seconds < 0.010 && byKind[waitLock] == nil {
 			r.State = attach.Healthy
-			r.Means = fmt.Sprintf("%s of the time in calls is idling, and no other call took 10 ms.", pct(idle/total))
+			r.Means = fmt.Sprintf("%s of the time in calls is in calls that wait for work or for time to pass, and no other call took 10 ms.", pct(idle/total))
 		}
 	case t.n >= 50 && t.longest.seconds < 0.010:
 		r.State = attach.Healthy

@@ -8,7 +8,7 @@ import (
 )
 
 // tags are marks of HTML that hold text, as they stand at the start or the end of a line.
-const tags = `(?:</?(?:pre|code|details|summary|p|br|div|blockquote|ul|ol|li|b|i|em|strong|font|span|tt|kbd|samp|h[1-6])(?:\s[^<>]*)?/?>\s*)+`
+const tags = `(?:</?(?:pre|code|details|summary|p|br|div|blockquote|ul|ol|li|table|tbody|thead|tr|td|th|b|i|em|strong|font|span|tt|kbd|samp|h[1-6])(?:\s[^<>]*)?/?>\s*)+`
 
 var (
 	tagsBefore = pattern.New(`^\s*` + tags)
