@@ -28,7 +28,7 @@ func claimAsync(lines []paste.Line) int {
 		switch {
 		case asyncTrace.MatchString(text), asyncOld.MatchString(text), strings.HasPrefix(text, "--- Execution profile ---"), header(text, "ns", "percent", "samples"), header(text, "bytes", "percent", "samples"):
 			sure = true
-		case sure && (asyncFrame.MatchString(text) || asyncRow.MatchString(text)), strings.HasPrefix(text, "Total samples"), sure && strings.HasPrefix(text, "Frame buffer usage:"), sure && strings.Trim(text, "- ") == "",
+		case sure && (asyncFrame.MatchString(text) || asyncRow.MatchString(text)), strings.HasPrefix(text, "Total samples"), sure && strings.HasPrefix(text, "Frame buffer usage"), sure && strings.Trim(text, "- ") == "",
 			sure && asyncNote.MatchString(text):
 		default:
 			return false
@@ -38,14 +38,23 @@ func claimAsync(lines []paste.Line) int {
 	return attach.ClaimIf(sure, n)
 }
 
+// "Total samples       : 9330021", "skipped             : 4180503 (44.81%)"
+var asyncTotal = pattern.New(`^(?:Total samples|(skipped))\s*:\s*(\d+(?: \([\d.]+%\))?)`)
+
 // asyncNote are the counts of samples without a stack: "skipped", "unknown_java : 12 (0.3%)".
 var asyncNote = pattern.New(`^[a-zA-Z_][a-zA-Z_ ()-]*:\s*\d+(\s*\(.*\))?$`)
 
 func readAsync(p *attach.Part) attach.Reading {
 	flat, traces := profile{}, profile{stacks: true}
 	unit, total, ofClass := "ns", 0.0, false
+	taken, skipped := 0, ""
 	var now *sample
 	for _, text := range texts(p) {
+		if n := asyncTotal.FindStringSubmatch(text); n != nil && n[1] != "" {
+			skipped = n[2] + " skipped"
+		} else if n != nil {
+			taken, _ = whole(n[2])
+		}
 		m := asyncTrace.FindStringSubmatch(text)
 		if o := asyncOld.FindStringSubmatch(text); o != nil {
 			m = []string{o[0], o[1], "units", o[2], o[3]}
@@ -86,12 +95,27 @@ func readAsync(p *attach.Part) attach.Reading {
 		best = &traces
 	}
 	best.whole = 1
+	for i := range best.samples {
+		best.samples[i].bare = len(best.samples[i].program)+len(best.samples[i].kernel) == 0
+	}
 	r := best.reading()
-	r.Title = fmt.Sprintf("async-profiler, %s", attach.Plural(best.number, "sample"))
+	samples := attach.Plural(best.number, "sample")
+	if taken > best.number {
+		samples = fmt.Sprintf("%s, %d of them in what is here", attach.Plural(taken, "sample"), best.number)
+	}
+	r.Title = "async-profiler, " + samples
+	if skipped != "" {
+		r.Figures = append(r.Figures, skipped)
+	}
+	if len(best.samples) == 0 {
+		r.State, r.Signs, r.Next = attach.CannotTell, nil, nil
+		r.Means = "It is the head of a profile: which functions the samples are in is not in it."
+		return r
+	}
 	if ofClass && unit != "bytes" {
 		// A class on top is what is locked or made, which no sample of a CPU has.
 		r.State, r.Signs, r.Next = attach.CannotTell, nil, nil
-		r.Title = fmt.Sprintf("async-profiler of locks or allocations, %s", attach.Plural(best.number, "sample"))
+		r.Title = "async-profiler of locks or allocations, " + samples
 		r.Figures = append([]string{fmt.Sprintf("%s of nanoseconds in all, if it is of locks; bytes, if of allocations", count(math.Round(total)))}, r.Figures...)
 		r.Means = "If it is of locks, threads waited " + lasts(total/1e9) + " for them in all; over how long it ran is not in it."
 		r.Not = "A share is of the waiting for locks alone, and none of the time."
@@ -100,6 +124,7 @@ func readAsync(p *attach.Part) attach.Reading {
 	if unit == "bytes" {
 		r.State, r.Signs = attach.CannotTell, nil
 		r.Means = "It is memory that was allocated, and no time."
+		r.Not = "A share is of the bytes that were allocated: what that costs is not in it."
 		return r
 	}
 	r.Not = "Whether it sampled CPU time, wall time or locks is not in it: with wall time most samples are threads without work."

@@ -144,7 +144,7 @@ func readMaps(p *attach.Part) attach.Reading {
 		}
 		r.Figures = append(r.Figures, line)
 	}
-	r.Means = "These are sums by key; what they count, and over how long, is in the script and not in its output."
+	r.Means = "These are values by key; what they count or add up, and over how long, is in the script and not in its output."
 	r.Not = "A count is no latency and no cause of slowness."
 	r.Next = []attach.Next{record(0, "what threads waited for")}
 	return r

@@ -213,20 +213,26 @@ func readFsyncs(t *bpfTable) attach.Reading {
 func readSlowFiles(t *bpfTable) attach.Reading {
 	r := t.reading("slow call")
 	if len(t.rows) == 0 {
-		r.State, r.Means = attach.CannotTell, "No call was slower than the tool's threshold while it ran."
+		r.State, r.Means = attach.CannotTell, "No row stands below its head: either no call was slower than the tool's threshold, or the rows were cut off."
 		return r
 	}
 	l := t.latencies("LAT(ms)", 1e-3)
-	kinds := map[string]float64{}
-	names := map[string]string{"R": "read", "W": "write", "S": "sync", "O": "open"}
+	kinds, remote := map[string]float64{}, false // commit and getattr are calls to a server of files
+	names := map[string]string{"R": "read", "W": "write", "S": "sync", "O": "open", "C": "commit", "G": "getattr"}
 	for _, row := range t.rows {
 		kind := row.at("T")
 		if kind == "" {
 			kind = row.at("D")
 		}
-		kinds[cmp.Or(names[kind], kind, "call")]++
+		if kind != "" && names[kind] == "" {
+			names[kind] = kind + " call"
+		}
+		remote = remote || kind == "C" || kind == "G"
+		kinds[cmp.Or(names[kind], "call")]++
 	}
 	var parts string
+	// Rows of the kernel's own threads are write-back, for which no request waits.
+	behind := slices.ContainsFunc(t.rows, func(row bpfRow) bool { return kernelThread(row.owner()) })
 	for i, k := range attach.Largest(kinds) {
 		if i > 0 {
 			parts += ", "
@@ -236,7 +242,7 @@ func readSlowFiles(t *bpfTable) attach.Reading {
 	who := attach.Largest(l.by)[0]
 	r.Figures = append(r.Figures, l.says("slow call"), parts, fmt.Sprintf("%s of it in %s; the longest is %s's on %s", lasts(l.by[who]), who, l.longest.owner(), l.longest.at("FILENAME")))
 	r.Not = "Only calls above the tool's threshold are listed, so a median of them is no median of calls. A lock of the file or a full page cache looks the same as a slow disk."
-	if strings.Contains(t.said, "NFS") || strings.Contains(t.command, "nfsslower") {
+	if remote || strings.Contains(t.said, "NFS") || strings.Contains(t.command, "nfsslower") {
 		r.Means = "Calls on files of NFS took long: the time is in the server of these files or on the way to it."
 		if l.over(0.010) >= 3 {
 			r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Where: "the NFS server, or the network to it: " + l.says("slow call")})
@@ -245,6 +251,15 @@ func readSlowFiles(t *bpfTable) attach.Reading {
 		return r
 	}
 	proof := fmt.Sprintf("%s on files, %s in all, up to %s each", attach.Plural(len(l.all), "slow call"), lasts(l.sum), lasts(l.max()))
+	if behind {
+		t.rows = slices.DeleteFunc(t.rows, func(row bpfRow) bool { return kernelThread(row.owner()) })
+		l = t.latencies("LAT(ms)", 1e-3)
+		if len(t.rows) == 0 {
+			r.Means = "All of these are calls of threads of the kernel, which write behind the programs: whether anybody waited for them is not in it."
+			return r
+		}
+		proof = fmt.Sprintf("without threads of the kernel, %s on files, %s in all, up to %s each", attach.Plural(len(l.all), "slow call"), lasts(l.sum), lasts(l.max()))
+	}
 	if n := l.over(0.010); n >= 3 && l.sum >= 0.1 && l.max() >= 0.020 {
 		r.State = attach.Ill
 		r.Means = upper(proof) + "."
@@ -287,7 +302,9 @@ func readSlowQueue(t *bpfTable) attach.Reading {
 		r.Flaws = append(r.Flaws, attach.Plural(n, "row")+" of the idle task (swapper) left out: it waits for no CPU")
 	}
 	if len(t.rows) == 0 {
-		r.Means = "No thread waited for a CPU longer than the tool's threshold while it ran."
+		if before == 0 {
+			r.Means = "No row stands below its head: either no thread waited for a CPU longer than the tool's threshold, or the rows were cut off."
+		}
 		return r
 	}
 	l := t.latencies("LAT(us)", 1e-6)

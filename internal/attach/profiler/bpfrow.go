@@ -39,7 +39,7 @@ func asPrinted(column string) string {
 }
 
 // restColumns hold all that is left of a line.
-var restColumns = words("- EVENT FUNC FILENAME PATH ARGS ARGs QUERY HOST FILE DESCRIPTION PREV-COMM STATE REASON CALL COMMAND DATA EXIT_CODE METHOD NAME FUNCTION/ARGS CMDLINE ADDR")
+var restColumns = words("- EVENT FUNC FILENAME PATH ARGS ARGs QUERY HOST FILE DESCRIPTION PREV-COMM STATE REASON CALL COMMAND DATA EXIT_CODE METHOD NAME FUNCTION/ARGS CMDLINE ADDR NEWSTATE")
 
 // nameColumns hold names that may have blanks.
 var nameColumns = words("SYSCALL STAGE COMM PCOMM NAME CMD C-COMM Comm CMDLINE")
@@ -126,6 +126,9 @@ var withUnit = pattern.New(`\b(\d+(?:\.\d+)?) (ns|us|ms|s|m|h)(\s|$)`)
 // it.
 func rowOf(columns []string, text string) (bpfRow, bool) {
 	text = strings.Replace(strings.TrimPrefix(text, "^C"), " <-> ", " ", 1)
+	if strings.HasPrefix(text, "**") { // a person set it in bold
+		text = strings.Trim(text, "*")
+	}
 	if slices.Contains(columns, "AvgWait") || slices.Contains(columns, "AvgHold") {
 		text = withUnit.ReplaceAllString(text, "$1$2$3")
 	}
@@ -144,6 +147,9 @@ func rowOf(columns []string, text string) (bpfRow, bool) {
 		if row, ok := fit(columns, fields, comm, words+1); ok {
 			return row, true
 		}
+	}
+	if disk := slices.Index(columns, "DISK"); disk > comm && disk < len(fields) && len(fields) == len(columns)-1 {
+		return fit(columns, slices.Insert(slices.Clone(fields), disk, "?"), comm, 1) // a device without a name
 	}
 	return bpfRow{}, false
 }

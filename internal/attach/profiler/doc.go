@@ -14,6 +14,9 @@
 //	graphforms.go   call graphs from perf's screen, and folded ones
 //	perfreport.go   perf report and perf top
 //	perfevents.go   events that perf samples, and those that are no CPU time
+//	perfthreads.go  its table of threads
+//	perfannotate.go perf annotate
+//	perfc2c.go      perf c2c: cache lines that CPUs share
 //	perfscript.go   perf script: samples with stacks, of whatever event
 //	perfswitches.go its events in pairs: off CPU and back, block requests
 //	perfstat.go     perf stat

@@ -17,13 +17,16 @@ var (
 
 var (
 	// "   link-9631    [000] d..2. 15614.134982: sched_switch: prev_comm=link ..."
-	traceLine = pattern.New(`^(\S.{0,30}?)-(\d+)\s+(?:\([- \d]+\)\s+)?\[(\d+)\]\s+(?:[a-zA-Z.\d]{4,6}\s+)?(\d+\.\d+): +([\w.]+:?.*)$`)
-	wakeupPID = pattern.New(`(?:^|[ :\]])(?:comm=\S.*? )?pid=(\d+)|(\S+):(\d+) \[\d+\]`)
-	nextPID   = pattern.New(`next_comm=(.*?) next_pid=(\d+)|==> (\S.*?):(\d+) \[\d+\]`)
-	prevPID   = pattern.New(`prev_pid=(\d+) prev_prio=\d+ prev_state=(\S+)`)
-	latency   = pattern.New(`^# latency: (\d+) us`)
-	hwlatLine = pattern.New(`inner/outer\(us\):\s*(\d+)/(\d+)`)
-	timerlat  = pattern.New(`context\s+(irq|thread) timer_latency\s+(\d+) ns`)
+	traceLine = pattern.New(`^(\S.{0,30}?)-(\d+)\s+(?:\([- \d]+\)\s+)?\[(\d+)\]\s+(?:[a-zA-Z.\d]{4,6}\s+)?(\d+\.\d+): +(#?[\w.]+:?.*)$`)
+	// "      ps-6143    2d..1  259us+: trace_hardirqs_on <-_raw_spin_unlock_irqrestore"
+	latencyLine = pattern.New(`^\S.{0,30}?-\d+\s+\d+[a-zA-Z.\d]{3,6}\s+\d+us[!+#*@$]?\s*: \S`)
+	latencyEnds = pattern.New(`^#\s+=> (started|ended) at:\s+(\S+)`)
+	wakeupPID   = pattern.New(`(?:^|[ :\]])(?:comm=\S.*? )?pid=(\d+)|(\S+):(\d+) \[\d+\]`)
+	nextPID     = pattern.New(`next_comm=(.*?) next_pid=(\d+)|==> (\S.*?):(\d+) \[\d+\]`)
+	prevPID     = pattern.New(`prev_pid=(\d+) prev_prio=\d+ prev_state=(\S+)`)
+	latency     = pattern.New(`^# latency: (\d+) us`)
+	hwlatLine   = pattern.New(`inner/outer\(us\):\s*(\d+)/(\d+)`)
+	timerlat    = pattern.New(`context\s+(irq|thread) timer_latency\s+(\d+) ns`)
 	// "81.637220: 1000000  190  99.98100  9  18  0  1007  18  1"
 	osnoise = pattern.New(`^(\d{4,9})\s+(\d+)\s+(\d+\.\d+)\s+(\d+)\s+\d+`)
 	// " 0)   1.234 us    |  func();", " 1) ! 123.4 us |  } /* func */", " 0)       |  do_fork() {"
@@ -34,7 +37,7 @@ func claimTrace(lines []paste.Line) int {
 	rows := 0
 	n := claimed(lines, func(_ int, text string) bool {
 		switch {
-		case traceLine.MatchString(text):
+		case traceLine.MatchString(text), latencyLine.MatchString(text):
 			rows++
 		case strings.HasPrefix(text, "# tracer: "), latency.MatchString(text):
 			rows++
@@ -105,7 +108,7 @@ func (s *switchTrace) add(at float64, event string) {
 func readKernelTrace(p *attach.Part) attach.Reading {
 	s := &switchTrace{ready: map[string]float64{}, tasks: map[string]*taskDelay{}}
 	tracer, events, first, last := "", map[string]float64{}, 0.0, 0.0
-	worst, noise := 0.0, []float64{}
+	worst, noise, ends := 0.0, []float64{}, ""
 	for _, text := range texts(p) {
 		if rest, ok := strings.CutPrefix(text, "# tracer: "); ok {
 			tracer = rest
@@ -113,6 +116,12 @@ func readKernelTrace(p *attach.Part) attach.Reading {
 		if m := latency.FindStringSubmatch(text); m != nil {
 			us, _ := number(m[1])
 			worst = max(worst, us)
+		}
+		if m := latencyEnds.FindStringSubmatch(text); m != nil && len(ends) < 400 {
+			ends += fmt.Sprintf(", %s in %s", m[1], m[2])
+		}
+		if latencyLine.MatchString(text) {
+			events["line"]++
 		}
 		m := traceLine.FindStringSubmatch(text)
 		if m == nil {
@@ -151,12 +160,16 @@ func readKernelTrace(p *attach.Part) attach.Reading {
 	for _, v := range events {
 		n += v
 	}
-	r.Title += fmt.Sprintf(", %s events", count(n))
+	if n > 0 {
+		r.Title += ", " + attach.Plural(int(n), "event")
+	}
 	if last > first {
 		r.Title += " in " + lasts(last-first)
 	}
 	if worst > 0 {
-		return traceLatency(r, tracer, worst, noise)
+		r = traceLatency(r, tracer, worst, noise)
+		r.Figures[0] += ends
+		return r
 	}
 	return traceEvents(r, s, events, n, last-first)
 }
@@ -179,7 +192,7 @@ func traceLatency(r attach.Reading, tracer string, worst float64, noise []float6
 	}
 	if worst < 1000 {
 		r.State = attach.Healthy
-		r.Means += " Below a millisecond that is nobody's stall."
+		r.Means += " Of a request of milliseconds that is little."
 	}
 	return r
 }

@@ -31,7 +31,19 @@ func idles(s *sample) bool {
 			return true
 		}
 	}
-	return false
+	return idleStack(s.program)
+}
+
+// idleStack reports whether a stack of which nothing marks the kernel's functions is of an idle
+// CPU: two of its functions are those in which a CPU idles.
+func idleStack(program []kernel.Frame) bool {
+	n := 0
+	for i := range program {
+		if program[i].Module == "" && idlers[program[i].Func] {
+			n++
+		}
+	}
+	return n >= 2
 }
 
 // unresolved reports whether a name stands for an address that no symbol covers.

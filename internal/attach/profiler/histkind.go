@@ -59,7 +59,7 @@ func claimHistogram(lines []paste.Line) int {
 	rows, end, since := 0, 0, 0
 	claimed(lines, func(i int, text string) bool {
 		row, ok := histLine(text)
-		if !ok && rows > 0 && i+1 == len(lines) && cutRow.MatchString(text) {
+		if !ok && rows > 0 && (i+1 == len(lines) || strings.Contains(text, "->")) && cutRow.MatchString(text) {
 			end = i + 1
 			return false
 		}
@@ -77,7 +77,7 @@ func claimHistogram(lines []paste.Line) int {
 		}
 		return true
 	})
-	if rows < 2 && (rows == 0 || !strings.Contains(lines[end-1].Text, "|")) {
+	if rows < 2 && (rows == 0 || !strings.Contains(lines[end-1].Text, "|") || singleRow.MatchString(strings.TrimSpace(lines[0].Text))) {
 		return 0
 	}
 	return end
@@ -125,7 +125,7 @@ func measureOf(context string) measure {
 		return ofBacklog
 	case has("bitesize", "kbytes", "size_t"):
 		return ofSizes
-	case has("block device i/o", "block i/o", "biolatency", "block_rq_issue", "block_rq_complete", "bio latency"):
+	case has("disk = "), has("block device i/o", "block i/o", "biolatency", "block_rq_issue", "block_rq_complete", "bio latency"):
 		return ofDisk
 	case has("off-cpu time"), offCPUDist.MatchString(context):
 		return ofOffCPU
@@ -310,7 +310,8 @@ func histMeaning(r *attach.Reading, what measure, main *histogram) {
 		r.Not = "The text does not say whose requests waited."
 		s := main.seconds()
 		if s > 0 && main.from(0.010/s) == 0 && main.total() >= 100 {
-			r.State, r.Means = attach.Healthy, fmt.Sprintf("No call of these took %s: files were not what anybody waited for.", main.value(main.border(0.010/s)))
+			r.State, r.Means = attach.Healthy, fmt.Sprintf("No call of these took %s.", main.value(main.border(0.010/s)))
+			r.Not = "Many short calls may add up; the text does not say whose requests waited."
 		} else if s > 0 && main.total() >= 100 && main.from(0.010/s) >= main.total()/100 {
 			r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate, Share: main.from(0.010/s) / main.total(),
 				Proof: []string{main.part(0.010/s) + " of the calls took 10 ms or longer"}})

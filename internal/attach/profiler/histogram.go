@@ -233,9 +233,12 @@ func (h *histogram) value(v float64) string {
 // says is the line of figures of one histogram.
 func (h *histogram) says() string {
 	n := h.total()
+	if n == 0 {
+		return strings.TrimPrefix(h.key+": no values", ": ")
+	}
 	mid, far := h.at(0.5), h.at(0.99)
 	line := fmt.Sprintf("median %s to %s, p99 %s to %s, %s values", h.value(mid.low), h.value(mid.high), h.value(far.low), h.value(far.high), count(n))
-	if last := h.at(1); n < enoughForP99 && n > 0 {
+	if last := h.at(1); n < enoughForP99 {
 		line = fmt.Sprintf("%s, median %s to %s, the largest %s to %s", attach.Plural(int(n), "value"), h.value(mid.low), h.value(mid.high), h.value(last.low), h.value(last.high))
 	}
 	if s := h.seconds(); s > 0 && n > 0 {

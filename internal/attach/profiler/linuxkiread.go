@@ -283,7 +283,7 @@ func placeOf(kind wait, names []string) string {
 		}
 	}
 	for _, n := range names {
-		if !schedulerPlumbing[n] {
+		if !schedulerPlumbing[n] && !(kind == waitedBuffer && (n == "down" || n == "__down" || n == "__down_common")) {
 			return n
 		}
 	}

@@ -105,6 +105,7 @@ func perfHead(text string) bool {
 func perfTopHead(text string) bool {
 	return strings.HasPrefix(text, "PerfTop:") || strings.HasPrefix(text, "Samples: ") && strings.Contains(text, "of event") ||
 		header(text, "Overhead", "Shared", "Object") || header(text, "Overhead", "Command") || header(text, "Children", "Self") || header(text, "Overhead", "Symbol") ||
+		strings.HasPrefix(text, "ESC: exit, ENTER|") || strings.HasPrefix(text, "Press '?' for help on key bindings") || strings.HasPrefix(text, "For a higher level overview, try:") ||
 		header(text, "samples", "pcnt", "function") || strings.HasPrefix(text, "____") && strings.Trim(text, "_ ") == ""
 }
 
@@ -201,6 +202,7 @@ func readPerfReport(p *attach.Part) attach.Reading {
 		title += ", " + strings.Replace(attach.Plural(best.samples, "sample"), strconv.Itoa(best.samples), best.about, 1)
 	}
 	if best.event != "" && !cpuEvent(best.event) {
+		best.p.counts = true
 		return otherEvent(&best.p, title, best.event, best.counted)
 	}
 	best.p.pid = targetOf(p)
@@ -344,7 +346,7 @@ func (s *perfSection) add(row perfRow, below []string) {
 	if left <= 0 {
 		return
 	}
-	one := sample{weight: left, comm: row.comm}
+	one := sample{weight: left, comm: row.comm, bare: row.symbol == ""}
 	switch {
 	case row.symbol == "":
 	case inKernel:

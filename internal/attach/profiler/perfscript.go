@@ -276,8 +276,17 @@ func (e *scriptedEvent) clock(r *attach.Reading, event string) {
 	if !clock || each < 10_000 || each > 1e9 {
 		return
 	}
-	busy, span := e.counted/1e9, e.last-e.first
+	idle := 0
+	for i := range e.p.samples {
+		if idles(&e.p.samples[i]) {
+			idle++
+		}
+	}
+	busy, span := e.counted/1e9-float64(idle)*each/1e9, e.last-e.first
 	line := fmt.Sprintf("%s of %s each: %s of CPU time", attach.Plural(e.p.number, "sample"), lasts(each/1e9), lasts(busy))
+	if idle > 0 {
+		line = fmt.Sprintf("%s of %s each: %d of the idle task, and %s of CPU time", attach.Plural(e.p.number, "sample"), lasts(each/1e9), idle, lasts(busy))
+	}
 	if span > 0 {
 		line += " in " + lasts(span)
 	}

@@ -15,6 +15,7 @@ type sample struct {
 	weight          float64 // a share of all, or a count
 	comm            string
 	kernel, program []kernel.Frame // innermost first; either may be empty
+	bare            bool           // the text has no functions of it
 }
 
 // leaf is the function that ran.
@@ -54,6 +55,7 @@ type tally struct {
 	whole       float64
 	idle        float64 // of whole
 	unnamed     float64 // without a symbol
+	bare        bool    // some of these have none since the text has no column of them
 	kinds       map[account.WorkKind]float64
 	names       map[account.WorkKind]map[string]float64
 	funcs       map[string]float64
@@ -103,6 +105,7 @@ func (t *tally) add(s *sample) {
 	}
 	if unresolved(name) {
 		t.unnamed += s.weight
+		t.bare = t.bare || s.bare
 	} else {
 		t.funcs[name] += s.weight
 	}
@@ -261,7 +264,7 @@ func (t *tally) figures() []string {
 			s += "; " + chain
 		}
 		out = append(out, s)
-	} else if t.unnamed > 0 {
+	} else if t.unnamed > 0 && !t.bare {
 		out = append(out, pct(t.unnamed/t.whole)+" without a symbol")
 	}
 	kinds := map[string]float64{}

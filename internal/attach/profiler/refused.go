@@ -19,12 +19,6 @@ var refused = []*attach.Kind{
 	{Name: "heaptrack", Claim: linesLike(1, pattern.New(`^(reading file "heaptrack\.|MOST CALLS TO ALLOCATION FUNCTIONS|PEAK MEMORY CONSUMERS|MOST TEMPORARY ALLOCATIONS|total runtime: \d|calls to allocation functions: \d|temporary memory allocations: \d|peak heap memory consumption: |peak RSS \(including heaptrack|total memory leaked: |suppressed leaks:|[\d.]+[KMG]?B? (peak memory consumed|calls to allocation)|\d+ calls (to allocation functions )?with .* peak consumption from)`)),
 		Hints:   []string{"heaptrack", "MOST CALLS", "PEAK MEMORY", "MOST TEMPORARY", "total runtime"},
 		Refused: "heaptrack says who allocated how much: it is no latency. Where allocation costs time, a CPU profile shows it: perf record -g -p PID"},
-	{Name: "perf annotate", Claim: linesLike(3, pattern.New(`^(Percent\s*\|\s*Source code|-{20,}$|(\d+\.\d+)?\s*:\s+[0-9a-f]+:|:\s*(\d+\s|[0-9a-f]{8,}|$)|(\d+\.\d+)\s+\S+:\d+$|:\s{2,}\S|:$)`)),
-		Hints:   []string{"Percent", " : ", ":"},
-		Refused: "perf annotate shows instructions within one function: which share the function has, and who waits, is not in it. Attach perf report --stdio of the same recording"},
-	{Name: "perf c2c", Claim: claimC2C,
-		Hints:   []string{"Trace Event Information", "Shared Data Cache", "Shared Cache Line", "Global Shared", "LLC Misses", "Load MESI", "Store L1D", "Load Remote"},
-		Refused: "perf c2c shows cache lines that CPUs share: that makes own computing slower and is no stall. Attach perf report --stdio for the functions' shares"},
 	{Name: "memleak", Claim: linesLike(2, pattern.New(`^(\[\d\d:\d\d:\d\d\] Top \d+ stacks with outstanding allocations:|Attaching to (pid \d+|kernel allocators), Ctrl|\d+ bytes in \d+ allocations from stack|addr = [0-9a-f]+ size = \d+|\S+\+0x[0-9a-f]+ \[.*\]|0x[0-9a-f]+ \S+.*\[.*\])`)),
 		Hints: []string{"outstanding allocations", "Attaching to "}, Read: readMemleak},
 	{Name: "sslsniff", Claim: claimSniffed, Hints: []string{"----- DATA -----", "TIME(s)", "READ/RECV", "WRITE/SEND", "HANDSHAKE"},
@@ -99,29 +93,4 @@ func claimBoot(lines []paste.Line) int {
 		return true
 	})
 	return attach.ClaimIf(sure >= 2, n)
-}
-
-var (
-	c2cHead = pattern.New(`^(=+$|Trace Event Information|Shared Data Cache Line Table|Shared Cache Line Distribution Pareto|Global Shared Cache Line Event|c2c details|Total records\s+:|Load (Operations|Fill|LLC|Local|Remote|MESI)|Store |Locked |LLC Misses|No Page Map Rejects|Unable to parse data source|# ?-+ (Cacheline|Total)|(\w[\w ./-]*?)\s+:\s+[\d.]+%?$)`)
-	// c2cRow is a row of the table of lines, or of the functions that touch one.
-	c2cRow = pattern.New(`^(\d+\s+0x[0-9a-f]+\s+\d|\d+(\s+\d+){2,}\s+0x[0-9a-f]+|([\d.]+%\s+){3,}0x[0-9a-f]+\s|-{20,}$|[\d.]+%?(\s+[\d.]+%?){3,}\s)`)
-)
-
-// claimC2C takes the sums of perf c2c and the tables below them. Their rows alone are not known.
-func claimC2C(lines []paste.Line) int {
-	heads, tables := 0, false
-	n := claimed(lines, func(_ int, text string) bool {
-		switch {
-		case c2cHead.MatchString(text):
-			heads++
-			tables = tables || strings.Contains(text, "Shared Data Cache Line Table") || strings.Contains(text, "Distribution Pareto")
-			return true
-		case strings.HasPrefix(text, "#"):
-			return tables && !perfHead(text) || tables && strings.Trim(text, "# .") == ""
-		case strings.HasPrefix(text, ": ") && heads > 3: // a second event
-			return true
-		}
-		return tables && c2cRow.MatchString(text)
-	})
-	return attach.ClaimIf(heads >= 3, n)
 }

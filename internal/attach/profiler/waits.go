@@ -22,6 +22,7 @@ const (
 	waitedKernelLock wait = "a lock of the kernel"
 	waitedMmapLock   wait = "mmap_lock"
 	waitedDisk       wait = "a disk"
+	waitedBuffer     wait = "a buffer of a file system: its I/O, or who has it"
 	waitedPeer       wait = "the network"
 	waitedReclaim    wait = "reclaim of memory"
 	waitedNUMA       wait = "migration of memory between nodes"
@@ -74,6 +75,8 @@ func simpleWait(frames []kernel.Frame) wait {
 	for i := range frames {
 		name := frames[i].Func
 		switch {
+		case name == "xfs_buf_lock" || name == "xfs_buf_iowait" || name == "__lock_buffer" || name == "__wait_on_buffer":
+			return waitedBuffer
 		case name == "inode_dio_wait" || name == "__inode_dio_wait": // as for a lock of the file
 			return waitedDirect
 		case i == 0 && (name == "msleep" || name == "msleep_interruptible" || name == "usleep_range" || name == "usleep_range_state" || name == "fsleep"):
@@ -206,6 +209,7 @@ type waitRule struct {
 var waitRules = []waitRule{
 	{waitedLock, "lock-contention", 0.10}, {waitedKernelLock, "kernel-lock", 0.10}, {waitedMmapLock, "mmap-lock", 0.05}, {waitedNUMA, "numa-balancing", 0.05},
 	{waitedReclaim, "direct-reclaim", 0.03}, {waitedTLB, "tlb-shootdown", 0.03}, {waitedDisk, "disk-wait", 0.20},
+	{waitedBuffer, "disk-wait", 0.20},
 }
 
 // signs says which causes the waits show. Share is of the waiting time, and sure how much the
@@ -220,7 +224,10 @@ func (w *waiting) signs(r *attach.Reading, sure finding.Confidence) {
 		if where := w.where(rule.kind, 3); where != "" {
 			line += ": " + where
 		}
-		if rule.kind == waitedDisk && (share < 0.5 || len(r.Signs) > 0) {
+		if rule.kind == waitedBuffer && slices.ContainsFunc(r.Signs, func(s attach.Sign) bool { return s.Cause == rule.cause }) {
+			continue
+		}
+		if rule.kind == waitedBuffer || rule.kind == waitedDisk && (share < 0.5 || len(r.Signs) > 0) {
 			// To wait for a disk is what some threads are for.
 			r.Signs = append(r.Signs, attach.Sign{Cause: rule.cause, Grade: attach.Candidate, Share: share, Proof: []string{line}})
 			continue
