@@ -16,7 +16,7 @@ import (
 // +PrintGCDetails before it, and Cassandra's lines of the same.
 var gcLog = &attach.Kind{
 	Name:      "JVM GC log",
-	Hints:     []string{"][gc", "[gc", "[GC", "[Full GC", "GC(", "<GC", "[Times: ", "GCInspector", "[Parallel Time:", "[Eden: ", "[CMS-", "[Pause ", " us", "[memory", "Critical: ", "Phase: ", "Memory: ", "Collector: "},
+	Hints:     []string{"][gc", "[gc", " secs]", "[GC", "[Full GC", "GC(", "<GC", "[Times: ", "GCInspector", "[Parallel Time:", "[Eden: ", "[CMS-", "[Pause ", " us", "[memory", "Critical: ", "Phase: ", "Memory: ", "Collector: "},
 	Marks:     []string{"] GC(", "Allocation Stall (", "<GC(", "[GC (", "[GC pause", "[Full GC", "GCInspector", "[CMS-con", "[Pause "},
 	Scattered: true,
 	Claim: func(lines []paste.Line) int {
@@ -57,7 +57,7 @@ var (
 	gcOldMore = pattern.New(`^(?:(?:\d{4}-\S+: )?[\d.,]+: )?\[(?:GC|Full GC|CMS|ParNew|Times|YG occupancy|Parallel Time|Code Root|Clear CT|Other|Eden|GC Worker|Ext Root|Update RS|Scan RS|Object Copy|Termination|Processed Buffers|Choose CSet|Ref |Redirty|Humongous|Free CSet|Evacuation|Rescan|weak refs|scrub|Unloading|class unloading)\b.*`)
 	// With -XX:+PrintTenuringDistribution a collection's line goes on behind a list of ages.
 	gcAges   = pattern.New(`^(?:Desired survivor size \d+ bytes, new threshold \d+|- age +\d+: +\d+ bytes|: \d+[KMG]->\d+[KMG]\(\d+[KMG]\), [\d.,]+ s)`)
-	gcRest   = pattern.New(`^: \d+[KMG]->\d+[KMG]\(\d+[KMG]\), .*, ([\d.,]+) secs\]|^: \d+[KMG]->\d+[KMG]\(\d+[KMG]\), ([\d.,]+) s`)
+	gcRest   = pattern.New(`^: \d+[KMG]->\d+[KMG]\(\d+[KMG]\), ([\d.,]+) s`)
 	gcTimes  = pattern.New(`\[Times: user=([\d.,]*\d) sys=([\d.,]*\d),? real=([\d.,]*\d) secs\]`)
 	gcOldAt  = pattern.New(`(?:^|: )(\d+[.,]\d{3}): \[`)
 	gcUptime = pattern.New(`^(?:\[[^\]]*\])*?\[(\d+[.,]?\d*)(ms|s)\]`)
@@ -89,6 +89,9 @@ func isGCLine(text string, inside bool) bool {
 	if strings.HasSuffix(text, " us") || strings.Contains(text, " us, ") {
 		row := shenText(text)
 		return gcShenSum.MatchString(row) && (inside || strings.HasPrefix(row, "Pause ") || strings.HasPrefix(row, "Concurrent "))
+	}
+	if gcEnd(text) > 0 || gcStart.MatchString(text) {
+		return true
 	}
 	if inside && (gcAges.MatchString(text) || strings.HasPrefix(text, "Good progress for ") || strings.HasPrefix(text, "Using ") && strings.Contains(text, " workers for ")) {
 		return true
@@ -125,7 +128,8 @@ type collections struct {
 	unread      int     // lines of pauses whose time cannot be read
 	stats       zgcStats
 	phases      gcPhases
-	atLongest   bool // the last pause is the longest so far
+	atLongest   bool   // the last pause is the longest so far
+	open        string // the name of a collection whose line goes on in a later one; "": none does
 }
 
 func readCollections(p *attach.Part) (c collections) {
@@ -194,7 +198,7 @@ func (c *collections) line(text string) {
 		c.stalls = append(c.stalls, v/1e3)
 		return
 	}
-	if m := gcTimes.FindStringSubmatch(text); m != nil {
+	if m := gcTimes.FindStringSubmatch(text); m != nil && !strings.Contains(text, "[CMS-concurrent-") {
 		user, _ := decimal(m[1])
 		sys, _ := decimal(m[2])
 		real, _ := decimal(m[3])
@@ -247,8 +251,12 @@ func (c *collections) line(text string) {
 			c.pause(sum/1e3, m[2], false)
 		}
 		c.after, c.heap = kmg(m[3], m[4]), kmg(m[5], m[6])
+	} else if gcOpens.MatchString(text) {
+		c.opened(text)
+	} else if v := gcEnd(text); v > 0 {
+		c.ended(v, text)
 	} else if m := gcRest.FindStringSubmatch(text); m != nil {
-		if v, ok := decimal(m[1] + m[2]); ok {
+		if v, ok := decimal(m[1]); ok {
 			c.pause(v, "GC", false)
 		}
 	} else if m := gcG1Heap.FindStringSubmatch(text); m != nil {
@@ -264,15 +272,7 @@ func (c *collections) line(text string) {
 			}
 			c.pause(v, what, m[1] == "Full GC")
 		}
-		if all := gcHeap.FindAllStringSubmatch(gcClasses.ReplaceAllString(text, ""), 8); len(all) > 0 {
-			h := all[0]
-			for _, x := range all { // the whole heap is the largest of them
-				if kmg(x[5], x[6]) > kmg(h[5], h[6]) {
-					h = x
-				}
-			}
-			c.after, c.heap = kmg(h[3], h[4]), kmg(h[5], h[6])
-		}
+		c.size(text)
 	} else if m := gcIBM.FindStringSubmatch(text); m != nil {
 		free, _ := decimal(m[1])
 		c.heap, _ = decimal(m[2])

@@ -1,7 +1,9 @@
 package stackdump
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
@@ -105,4 +107,57 @@ func (z *zgcStats) judge(r *attach.Reading) {
 		r.Figures = append([]string{fmt.Sprintf("0 in all %d rows of threads that wait for the collector", z.critical)}, r.Figures...)
 		r.Means = "No thread had to wait for the collector. Critical is the name of the group of rows."
 	}
+}
+
+var (
+	// gcStart is the start of a pause whose line goes on below a list of ages.
+	gcStart = pattern.New(`(?:^|: )\[GC pause(?: \([^()]*(?:\(\))?[^()]*\))* *$`)
+	// gcOpens is the start of a collection whose line goes on in another one: other lines were written
+	// into it, or CMS left off what it did beside the program.
+	gcOpens = pattern.New(`\[(?:CMS|ASCMS)(?:\d|\[)|\[Full GC\[Unloading|(?:^|: )\[GC pause(?: \([^()]*(?:\(\))?[^()]*\))* *$`)
+	gcTail  = pattern.New(`, ([\d.,]+) secs\](?: \[Times: [^\]]*\])?$`)
+)
+
+// gcEnd is the time of a collection that this line only ends, in seconds; 0: it ends none. Its
+// brackets close more than they open, since the collection starts in another line, or above the text.
+func gcEnd(text string) float64 {
+	m := gcTail.FindStringSubmatch(text)
+	if m == nil || strings.Count(text, "]") <= strings.Count(text, "[") || !strings.HasPrefix(text, ", ") && !gcHeap.MatchString(text) {
+		return 0
+	}
+	v, ok := decimal(m[1])
+	if !ok {
+		return 0
+	}
+	return v
+}
+
+// opened keeps the name of a collection whose time is in a later line.
+func (c *collections) opened(text string) {
+	if m := gcName.FindStringSubmatch(text); m != nil {
+		c.open = m[1]
+	} else if strings.Contains(text, "[Full GC") {
+		c.open = "Full GC"
+	}
+}
+
+// ended takes a collection at the line that ends it. Where CMS gives up, it collects the whole heap.
+func (c *collections) ended(s float64, text string) {
+	what, full := cmp.Or(c.open, "GC"), strings.HasPrefix(c.open, "Full GC")
+	c.open = ""
+	if strings.Contains(text, "(concurrent mode failure)") || strings.Contains(text, "(promotion failed)") {
+		what, full = "Full GC", true
+	}
+	c.pause(s, what, full)
+	c.size(text)
+}
+
+// size takes how full the heap is after a collection: it is the largest of the spaces that a line has.
+func (c *collections) size(text string) {
+	all := gcHeap.FindAllStringSubmatch(gcClasses.ReplaceAllString(text, ""), 8)
+	if len(all) == 0 {
+		return
+	}
+	h := slices.MaxFunc(all, func(a, b []string) int { return cmp.Compare(kmg(a[5], a[6]), kmg(b[5], b[6])) })
+	c.after, c.heap = kmg(h[3], h[4]), kmg(h[5], h[6])
 }

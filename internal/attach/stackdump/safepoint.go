@@ -15,13 +15,13 @@ import (
 // until JDK 8, -Xlog:safepoint since 9, in the form of 14 as well.
 var safepoint = &attach.Kind{
 	Name:      "JVM safepoint log",
-	Hints:     []string{"application threads were stopped", "Safepoint \"", "Application time: ", "wait_to_block", "  [ "},
-	Marks:     []string{"application threads were stopped", "Safepoint \""},
+	Hints:     []string{"application threads were stopped", "Safepoint \"", "Application time: ", "wait_to_block", "  [ ", "SafepointSynchronize::begin"},
+	Marks:     []string{"application threads were stopped", "Safepoint \"", "SafepointSynchronize::begin: "},
 	Single:    true,
 	Scattered: true,
 	Claim: func(lines []paste.Line) int {
 		n := 0
-		for n < len(lines) && lines[n].Command == "" && isStop(lines[n].Text) {
+		for n < len(lines) && lines[n].Command == "" && (isStop(lines[n].Text) || isHalf(lines, n)) {
 			n++
 		}
 		return n
@@ -34,22 +34,40 @@ var (
 	stopNew = pattern.New(`Safepoint "(\w+)", .*\bReaching safepoint: (\d+) ns\b.*\bTotal: (\d+) ns`)
 	// stopTable is a row of -XX:+PrintSafepointStatistics: sync has spin and block in it; whole
 	// milliseconds.
-	stopTable = pattern.New(`^\s*[\d.]+: ([A-Za-z][\w ]*?) +\[ *\d+ +\d+ +\d+ *\] +\[ *\d+ +\d+ +(\d+) +(\d+) +(\d+) *\] +\d+`)
+	stopTable = pattern.New(`^\s*[\d.]+: ([A-Za-z][\w ]*?) *\[ *\d+ +\d+ +\d+ *\] +\[ *\d+ +\d+ +(\d+) +(\d+) +(\d+) *\] +\d+`)
 	stopHead  = pattern.New(`^\s*vmop +\[threads: total initially_running wait_to_block\]`)
-	ran       = pattern.New(`Application time: (\d+[.,]\d+) seconds`)
-	since     = pattern.New(`Time since last: (\d+) ns`)
+	// stopCounts and stopTimes are the two halves of a row that a page has broken.
+	stopCounts = pattern.New(`^\s*[\d.]+: [A-Za-z][\w ]*? *\[ *\d+ +\d+ +\d+ *\]$`)
+	stopTimes  = pattern.New(`^\s*\[ *\d+ +\d+ +\d+ +\d+ +\d+ *\] +\d+$|^\s*\[time: spin block sync cleanup vmop\]`)
+	// stopLate is what -XX:+SafepointTimeout prints, and stopThread a thread below it that was late.
+	stopLate   = pattern.New(`^(?:\[[^\]]*\])* ?# SafepointSynchronize::begin: `)
+	stopThread = pattern.New(`^(?:\[[^\]]*\])* ?# ("[^"]{1,200}")`)
+	ran        = pattern.New(`Application time: (\d+[.,]\d+) seconds`)
+	since      = pattern.New(`Time since last: (\d+) ns`)
 )
 
 func isStop(text string) bool {
-	return stopTable.MatchString(text) || stopHead.MatchString(text) || stopOld.MatchString(text) || stopNew.MatchString(text) || ran.MatchString(text)
+	return stopTable.MatchString(text) || stopLate.MatchString(text) || stopHead.MatchString(text) || stopOld.MatchString(text) || stopNew.MatchString(text) || ran.MatchString(text)
+}
+
+// isHalf reports whether a line is a piece of a broken row, or a thread below the words that it was
+// late.
+func isHalf(lines []paste.Line, at int) bool {
+	text := lines[at].Text
+	if at == 0 {
+		return len(lines) > 1 && stopCounts.MatchString(text) && stopTimes.MatchString(lines[1].Text)
+	}
+	return stopCounts.MatchString(text) || stopTimes.MatchString(text) || stopLate.MatchString(lines[at-1].Text) && stopThread.MatchString(text)
 }
 
 // stops is what the lines say, in seconds.
 type stops struct {
 	took, reach []float64
-	between     float64 // time that the program ran between stops; 0: not said
-	most        float64 // the longest one
-	longest     string  // why that was; "": not said
+	between     float64  // time that the program ran between stops; 0: not said
+	most        float64  // the longest one
+	longest     string   // why that was; "": not said
+	half        string   // the first half of a broken row; "": none
+	late        []string // threads that the JVM names as late
 }
 
 // stop takes one stop of all threads, and why it was; "": its line does not say.
@@ -64,6 +82,17 @@ func (s *stops) line(text string) {
 	num := func(t string, unit float64) float64 {
 		v, _ := strconv.ParseFloat(strings.Replace(t, ",", ".", 1), 64)
 		return v * unit
+	}
+	switch {
+	case stopCounts.MatchString(text):
+		s.half = text
+		return
+	case s.half != "" && stopTimes.MatchString(text) && !strings.Contains(text, "time:"):
+		text, s.half = s.half+" "+strings.TrimSpace(text), ""
+	}
+	if m := stopThread.FindStringSubmatch(text); m != nil && len(s.late) < 3 {
+		s.late = append(s.late, m[1])
+		return
 	}
 	if m := ran.FindStringSubmatch(text); m != nil {
 		s.between += num(m[1], 1)
@@ -104,10 +133,22 @@ func readSafepoint(p *attach.Part) attach.Reading {
 	for _, l := range p.Lines {
 		s.line(l.Text)
 	}
-	r := attach.Reading{Title: fmt.Sprintf("JVM safepoints, %d stops of all threads", len(s.took)), State: attach.CannotTell,
+	r := attach.Reading{Title: "JVM safepoints, " + attach.Plural(len(s.took), "stop") + " of all threads", State: attach.CannotTell,
 		Not: "Garbage collection is only one reason of a stop: a line of the collector beside it would say so."}
+	if len(s.late) > 0 {
+		r.Figures = append(r.Figures, "late to stop, as the JVM says: "+strings.Join(s.late, ", "))
+	}
+	if len(s.took) == 0 && slices.ContainsFunc(p.Lines, func(l paste.Line) bool { return stopLate.MatchString(l.Text) }) {
+		r.Title = "JVM safepoints, a thread that stopped late"
+		r.Means = "The other threads stood still until it stopped as well, for longer than -XX:SafepointTimeoutDelay."
+		r.Not = "How long they stood still in the end: a line of the stop itself says so."
+		return r
+	}
 	if len(s.took) == 0 {
-		r.Means = "It says how long the program ran, and of no stop."
+		r.Means = "It has the head of a table of stops, and none of its rows."
+		if s.between > 0 {
+			r.Means = "It says how long the program ran, and of no stop."
+		}
 		return r
 	}
 	total, reach := attach.Sum(s.took), attach.Sum(s.reach)
@@ -135,6 +176,9 @@ func readSafepoint(p *attach.Part) attach.Reading {
 		r.Means = "Most of it is the wait for a thread that did not stop: a long loop, a page fault, or a thread without a CPU."
 		r.Next = append(r.Next, attach.Next{Command: "java -XX:+SafepointTimeout -XX:SafepointTimeoutDelay=500 ...", Why: "names the threads that the others wait for"})
 		r.Signs = append(r.Signs, attach.Sign{Cause: "cpu-contention", Grade: attach.Candidate, Proof: []string{line}})
+	case len(s.reach) < len(s.took):
+		r.Means = "All threads stood still. How long it took until all had stopped is not in these lines, so what the time went into they do not say."
+		r.Next = append(r.Next, attach.Next{Command: "java -Xlog:gc*,safepoint ...", Why: "says what each stop was for, and how long it took until all threads had stopped"})
 	default:
 		r.Means = "All threads stood still, and stopped at once: the time is in what the JVM did then, or the whole process had no CPU."
 		r.Next = append(r.Next, attach.Next{Command: "java -Xlog:gc*,safepoint ...", Why: "says what each stop was for"})
