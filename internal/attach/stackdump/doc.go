@@ -9,6 +9,7 @@
 //	convoy.go    threads that wait for one lock, and who holds it
 //	chain.go     queues that end at one thread; deadlocks that the runtime reports
 //	read.go      what a dump says, as signs and in words
+//	lone.go      a dump of one thread: what it does and who called that
 //	elsewhere.go other waits: servers, tables, pools, disks, nothing
 //	commit.go    threads that wait for the leader of a group that commits
 //	ended.go     programs that ended, and threads that spin

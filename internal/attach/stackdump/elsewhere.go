@@ -83,6 +83,9 @@ func (d *dump) quiet(r *attach.Reading, t tally, list []*convoy) {
 	d.pools(r, t)
 	full := r.Means
 	r.State, r.Means = attach.Healthy, d.calm(t)
+	if d.frameless() == t.total {
+		r.State = attach.CannotTell
+	}
 	if d.ended(r) || d.spinning(r) {
 		return
 	}
@@ -133,6 +136,7 @@ func (d *dump) quiet(r *attach.Reading, t tally, list []*convoy) {
 		r.Figures = append(r.Figures, fmt.Sprintf("%s for another server's answer (%s)", waits(t.remote), t.most(remote)))
 	case t.signal*2 > t.total && t.total > 3:
 		r.State = attach.CannotTell
+	case d.sleepsWithLock(r):
 	case t.running > 0 && t.running*2 > t.total:
 		r.Means = "No threads queue behind one lock. Most run or are in calls; what that costs, a profile says."
 	}
@@ -140,10 +144,34 @@ func (d *dump) quiet(r *attach.Reading, t tally, list []*convoy) {
 
 // calm is the sentence about a dump in which no threads queue.
 func (d *dump) calm(t tally) string {
-	if t.signal > 0 {
+	switch joins := d.joining(); {
+	case d.frameless() == t.total:
+		return "No frames of these threads are in the text: what they do it does not say."
+	case t.signal > 0:
 		return fmt.Sprintf("No threads queue behind one lock. What %s for, the stacks do not say: pools without work look so.", waitFor(t.signal))
+	case joins > 0:
+		return fmt.Sprintf("No threads queue behind one lock. What %s for is that another thread ends: what that one does decides.", waitFor(joins))
 	}
-	return "No threads queue behind one lock; those that wait, wait for work."
+	return "No threads queue behind one lock; those that wait, wait for work, for events or for a time."
+}
+
+// wholeDump is how many threads with frames a text has at least that is more than a few of them.
+const wholeDump = 5
+
+// sleepsWithLock says that a thread sleeps by its own code and keeps a lock meanwhile: whoever wants
+// it then waits for as long.
+func (d *dump) sleepsWithLock(r *attach.Reading) bool {
+	for _, t := range d.threads {
+		if t.doing == idle && len(t.holds) > 0 && t.sleeps() {
+			r.Figures = append([]string{fmt.Sprintf("%s sleeps in %s, and holds %s", t.who(), t.call, t.holds[0])}, r.Figures...)
+			r.Means = "No threads queue behind one lock. One sleeps with a lock: who wants it meanwhile waits as long."
+			if d.total()-d.frameless() < wholeDump {
+				r.State = attach.CannotTell
+			}
+			return true
+		}
+	}
+	return false
 }
 
 func waitFor(n int) string {
@@ -266,7 +294,14 @@ func list0(list []*convoy) string {
 	if len(list) == 0 {
 		return ""
 	}
-	return ": " + list[0].lockName() + " in " + orUnknown(list[0].site)
+	var words []string
+	for _, c := range list[:min(len(list), 3)] {
+		words = append(words, c.lockName()+" in "+orUnknown(c.site))
+	}
+	if more := len(list) - 3; more > 0 {
+		words = append(words, fmt.Sprintf("%d more", more))
+	}
+	return ": " + strings.Join(words, ", ")
 }
 
 // census says how many threads do what.
@@ -276,8 +311,9 @@ func (d *dump) census(t tally) string {
 		n    int
 		text string
 	}{{t.lock, "in lock waits"}, {t.disk - d.afterFiles(), "in files' calls"}, {d.afterFiles(), "waiting for another thread's call on a file"}, {t.remote, "waiting for another server"}, {t.table, "waiting for tables' locks"},
-		{t.pooled, "waiting for a pool"}, {t.room, "waiting for room in a queue"}, {t.running, "running or in calls"},
-		{d.children(), "waiting for another process"}, {t.idle - d.children() - d.frameless(), "idle (waiting for work, asleep)"}, {d.frameless(), "without frames"}, {t.signal, "waiting for a signal"}} {
+		{t.pooled, "waiting for a pool"}, {t.room, "waiting for room in a queue"}, {t.running - d.beheaded(), "running or in calls"}, {d.beheaded(), "without their innermost frames"},
+		{d.children(), "waiting for another process"}, {d.joining(), "waiting for another thread to end"},
+		{t.idle - d.children() - d.joining() - d.frameless(), "idle (waiting for work or events, asleep)"}, {d.frameless(), "without frames"}, {t.signal, "waiting for a signal"}} {
 		if w.n > 0 {
 			words = append(words, fmt.Sprintf("%d %s", w.n, w.text))
 		}
@@ -299,6 +335,16 @@ func (d *dump) frameless() int {
 // stop.
 func (d *dump) children() int {
 	return d.count(func(t *thread) bool { return t.doing == idle && t.child })
+}
+
+// joining is how many threads wait for another one to end.
+func (d *dump) joining() int {
+	return d.count(func(t *thread) bool { return t.doing == idle && t.joins })
+}
+
+// beheaded is how many threads lack the frames that say what they do.
+func (d *dump) beheaded() int {
+	return d.count(func(t *thread) bool { return t.doing == running && t.cropped })
 }
 
 func sortFacts(facts []attach.Fact) {

@@ -306,6 +306,7 @@ func placeJVM(t *thread) {
 			return
 		}
 		t.doing, t.kind = r.doing, r.kind
+		t.joins = r.doing == idle && has(4, "java.lang.Thread.join")
 		if r.doing == remote || r.doing == pooled || r.doing == room {
 			t.call = short(t.frames[i].fn)
 		}

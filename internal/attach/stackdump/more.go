@@ -53,6 +53,7 @@ var dotnet = &attach.Kind{
 		for _, t := range d.threads {
 			place(t, dotnetRules)
 		}
+		d.whole = "dotnet-stack report --process-id PID"
 		return d.read()
 	},
 }

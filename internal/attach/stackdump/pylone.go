@@ -122,6 +122,19 @@ func (d *dump) offCPU(r *attach.Reading) {
 		Why: "the calls in C below these lines: a read, a lock, a library that computes"})
 }
 
+// atWork names the few threads that py-spy calls active: the others wait, perhaps for them.
+func (d *dump) atWork(r *attach.Reading) {
+	var words []string
+	for _, t := range d.threads {
+		if t.active() && !t.gil() && len(t.frames) > 0 {
+			words = append(words, fmt.Sprintf("%s in %s", t.who(), t.frames[0].place()))
+		}
+	}
+	if n := len(words); n > 0 && n <= 3 && n < len(d.threads) && len(r.Signs) == 0 {
+		r.Figures = append([]string{"at work, or in a call that py-spy does not take for a wait: " + strings.Join(words, "; ")}, r.Figures...)
+	}
+}
+
 // exits reports whether a thread is in the exit of the interpreter, which joins the pools' threads.
 func (t *thread) exits() bool {
 	return slices.ContainsFunc(t.frames, (pyPlace{file: "concurrent/futures/thread.py", fns: "_python_exit"}).has)

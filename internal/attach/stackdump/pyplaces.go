@@ -82,6 +82,7 @@ func (t *thread) placeKnown() bool {
 				continue
 			}
 			t.doing, t.call = p.does, f.fn[strings.LastIndexByte(f.fn, '.')+1:]
+			t.joins = p.file == "threading.py"
 			if p.does == remote && slices.ContainsFunc(t.frames[i+1:min(len(t.frames), i+4)], servesFrame) {
 				t.doing = idle // a connection that waits for its client's next request
 			}

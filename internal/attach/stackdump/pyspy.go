@@ -297,6 +297,7 @@ func (d *dump) readPython() attach.Reading {
 	case gil == nil && n >= 3:
 		d.candidate(&r, "lock-contention", fmt.Sprintf("%d threads stand off the CPU in one line, and none has the GIL: %s", n, top))
 	}
+	d.atWork(&r)
 	d.offCPU(&r)
 	if t := d.awaits(); t != nil && len(r.Signs) == 0 && r.State == attach.Healthy {
 		line := fmt.Sprintf("%q waits for the result of work that it gave to other threads, from %s", t.name, t.caller())

@@ -1,7 +1,6 @@
 package stackdump
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -73,7 +72,7 @@ func (d *dump) read() attach.Reading {
 	}
 	sortFacts(r.Facts)
 	d.judge(&r, t, list)
-	if t.total > 0 {
+	if t.total > 1 {
 		r.Figures = append(r.Figures, d.census(t))
 	}
 	if r.Not == "" {
@@ -194,6 +193,9 @@ func (c *convoy) means() string {
 	case c.holder != nil && c.holder.doing == lock:
 		return "The threads form a convoy, and the holder itself waits for another lock: a chain."
 	}
+	if !c.one() {
+		return "If it is one lock, the threads form a convoy: they get it one after the other."
+	}
 	return "The threads form a convoy: they go through one section one after the other."
 }
 
@@ -246,9 +248,18 @@ func (t *thread) does() string {
 		return "it waits for another server" + in(t.call)
 	case tableLock:
 		return "it waits for a lock of the database's tables" + in(t.call)
-	case idle, signal, pooled, room:
-		if t.child {
+	case pooled:
+		return "it waits for a free object of a pool" + in(t.call)
+	case room:
+		return "it waits for room in a full queue" + in(t.call)
+	case idle, signal:
+		switch {
+		case t.child:
 			return "it waits for another process, a child or one that it traces," + in(t.call)
+		case t.joins:
+			return "it waits for another thread to end" + in(t.call)
+		case len(t.frames) == 0:
+			return "its frames are not in the text"
 		}
 		return "it sleeps or waits" + in(t.call)
 	}
@@ -272,63 +283,6 @@ func (t *thread) calledBy(at int) string {
 		return ", called from " + fn + ","
 	}
 	return ""
-}
-
-// lone reads a dump of one thread: no convoy can be seen in it.
-func (d *dump) lone(r *attach.Reading) {
-	th := d.threads[0]
-	r.State = attach.CannotTell
-	r.Means = "It shows what one thread does at one instant, and nothing of the others."
-	r.Not = "One thread is no convoy: who holds what it waits for is not in here."
-	r.Figures = append(r.Figures, "one thread: "+th.does())
-	why := "shows all threads, and taken three times, which of them stay where they are"
-	if th.doing == lock {
-		why = "shows all threads, and so who holds what this one waits for"
-	} else {
-		r.Not = "One stack of one thread does not say whether it always stands there, nor whether anybody waits for it."
-	}
-	r.Next = append(r.Next, attach.Next{Command: cmp.Or(d.whole, "gdb -p PID -batch -ex 'thread apply all bt'"), Why: why})
-	switch th.doing {
-	case lock:
-		c := (&dump{threads: d.threads}).convoys()
-		name := "a lock"
-		if len(c) > 0 {
-			name = c[0].lockName()
-		}
-		r.Figures[0] = fmt.Sprintf("one thread: it waits for %s, taken in %s", name, orUnknown(th.site))
-		if th.kind == engineLock {
-			r.Figures = append(r.Figures, fmt.Sprintf("lock function %s, called from %s", engineCall(th), th.path()))
-		}
-		th.interrupted(r)
-		r.Signs = append(r.Signs, attach.Sign{Cause: causes[th.kind], Grade: attach.Candidate, Proof: r.Figures[:1]})
-	case remote, tableLock, pooled:
-		r.Signs = append(r.Signs, d.outside(th.doing, th.call, 1))
-	}
-}
-
-// interrupted says that a thread waits for a lock within a handler of a signal: what the signal
-// interrupted may hold that lock, and does not go on before the handler is done.
-func (t *thread) interrupted(r *attach.Reading) {
-	at := slices.IndexFunc(t.frames, func(f frame) bool { return strings.Contains(f.fn, "signal handler called") })
-	if at < 0 || at+1 >= len(t.frames) {
-		return
-	}
-	below := short(t.frames[at+1].fn)
-	r.Figures = append(r.Figures, fmt.Sprintf("it waits within a handler of a signal, which interrupted %s", below))
-	if t.kind == arenaLock && allocates(t.frames[at+1:min(len(t.frames), at+4)]) {
-		r.Means = fmt.Sprintf("A deadlock of one thread with itself: the handler waits for the allocator's lock, which the interrupted %s holds. A handler may not allocate or free memory, and this one does not go on without a restart.", below)
-		r.Not = "Whether other threads want the allocator meanwhile is not in it; for this deadlock none is needed."
-		return
-	}
-	r.Not = "Who holds the lock is not in it: if it is what the signal interrupted, this is a deadlock of one thread with itself."
-}
-
-// allocates reports whether one of these frames is of an allocator.
-func allocates(frames []frame) bool {
-	return slices.ContainsFunc(frames, func(f frame) bool {
-		fn := short(f.fn)
-		return strings.Contains(fn, "malloc") || strings.Contains(fn, "free") || strings.Contains(fn, "calloc") || strings.Contains(fn, "realloc") || strings.Contains(fn, "memalign")
-	})
 }
 
 // engineCall is the engine's function that takes the lock.

@@ -1,6 +1,7 @@
 package stackdump
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/whystall/whystall/internal/format/paste/pattern"
@@ -147,6 +148,7 @@ func glue(fn string) bool {
 
 // wrapper are functions that a program calls to lock or to wait, which are not its own.
 func wrapper(fn string) bool {
+	fn = fn[strings.IndexByte(fn, '!')+1:] // .NET puts the assembly before it
 	for _, p := range []string{"std::", "boost::", "absl::", "parking_lot", "lock_api::", "inline_mysql_", "os_event", "sync_array_wait_event", "os_thread",
 		"pfs_rw_lock", "rw_lock_", "PolicyMutex", "TTASEventMutex", "ib_mutex_t", "mtr_t::", "mtr_", "mutex_enter", "pfs_mutex_enter", "sux_lock",
 		"ssux_lock", "srw_lock", "srw_mutex", "my_fast_mutex", "Query_cache::lock", "Query_cache::try_lock", "mutex_spin_wait", "my_cond_wait", "my_mutex_lock", "safe_mutex", "safe_cond", "native_", "mysql_mutex", "mysql_cond",
@@ -245,8 +247,8 @@ func place(t *thread, rules []rule) {
 		if r.doing != lock && r.under == anything && r.depth == 0 && p == anything && i > 1 && atWork(t.frames[0]) {
 			continue // a thread's first function says nothing of what it does now
 		}
-		if r.doing == disk && p == inLock {
-			continue // another thread may be at the file
+		if p == inLock && (r.doing == disk || r.doing == remote) {
+			continue // another thread may be at the file, or ask the server
 		}
 		if r.doing == remote && p == anything && i > 0 && short(t.frames[0].fn) != "??" && short(t.frames[0].fn) != "" {
 			continue // the client's library computes, or is in a call that waits for no server
@@ -262,6 +264,7 @@ func place(t *thread, rules []rule) {
 		if t.after || r.doing == remote || r.doing == tableLock || r.doing == pooled || r.doing == room {
 			t.call = short(t.frames[i].fn)
 		}
+		t.call = cmp.Or(t.call, short(t.frames[i].fn))
 		return
 	}
 	if t.cropped && p == anything && len(t.frames) > 0 && locks(short(t.frames[0].fn)) {
@@ -281,7 +284,8 @@ func place(t *thread, rules []rule) {
 		t.doing = idle
 	case inJoin:
 		t.doing = idle
-		t.child = !like(t.call, "pthread_*")
+		t.joins = like(t.call, "pthread_*")
+		t.child = !t.joins
 	case inDisk:
 		t.doing = disk
 	}
