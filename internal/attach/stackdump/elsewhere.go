@@ -158,8 +158,8 @@ func (d *dump) calm(t tally) string {
 // wholeDump is how many threads with frames a text has at least that is more than a few of them.
 const wholeDump = 5
 
-// sleepsWithLock says that a thread sleeps by its own code and keeps a lock meanwhile: whoever wants
-// it then waits for as long.
+// sleepsWithLock says that a thread sleeps by its own code and keeps a lock meanwhile. Whoever
+// wants it then waits for as long.
 func (d *dump) sleepsWithLock(r *attach.Reading) bool {
 	for _, t := range d.threads {
 		if t.doing == idle && len(t.holds) > 0 && t.sleeps() {

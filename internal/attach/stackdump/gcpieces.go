@@ -112,14 +112,14 @@ func (z *zgcStats) judge(r *attach.Reading) {
 var (
 	// gcStart is the start of a pause whose line goes on below a list of ages.
 	gcStart = pattern.New(`(?:^|: )\[GC pause(?: \([^()]*(?:\(\))?[^()]*\))* *$`)
-	// gcOpens is the start of a collection whose line goes on in another one: other lines were written
-	// into it, or CMS left off what it did beside the program.
+	// gcOpens is the start of a collection whose line goes on in another one: other lines were
+	// written into it, or CMS left off what it did beside the program.
 	gcOpens = pattern.New(`\[(?:CMS|ASCMS)(?:\d|\[)|\[Full GC\[Unloading|(?:^|: )\[GC pause(?: \([^()]*(?:\(\))?[^()]*\))* *$`)
 	gcTail  = pattern.New(`, ([\d.,]+) secs\](?: \[Times: [^\]]*\])?$`)
 )
 
 // gcEnd is the time of a collection that this line only ends, in seconds; 0: it ends none. Its
-// brackets close more than they open, since the collection starts in another line, or above the text.
+// brackets close more than they open, since the collection starts in another line.
 func gcEnd(text string) float64 {
 	m := gcTail.FindStringSubmatch(text)
 	if m == nil || strings.Count(text, "]") <= strings.Count(text, "[") || !strings.HasPrefix(text, ", ") && !gcHeap.MatchString(text) {
@@ -141,7 +141,7 @@ func (c *collections) opened(text string) {
 	}
 }
 
-// ended takes a collection at the line that ends it. Where CMS gives up, it collects the whole heap.
+// ended takes a collection at the line that ends it. CMS collects the whole heap where it gives up.
 func (c *collections) ended(s float64, text string) {
 	what, full := cmp.Or(c.open, "GC"), strings.HasPrefix(c.open, "Full GC")
 	c.open = ""
@@ -152,7 +152,7 @@ func (c *collections) ended(s float64, text string) {
 	c.size(text)
 }
 
-// size takes how full the heap is after a collection: it is the largest of the spaces that a line has.
+// size takes how full the heap is after a collection: it is the largest space of a line.
 func (c *collections) size(text string) {
 	all := gcHeap.FindAllStringSubmatch(gcClasses.ReplaceAllString(text, ""), 8)
 	if len(all) == 0 {

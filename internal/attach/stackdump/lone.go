@@ -42,9 +42,9 @@ func (d *dump) lone(r *attach.Reading) {
 	case remote, tableLock, pooled:
 		r.Signs = append(r.Signs, d.outside(th.doing, th.call, 1))
 	}
-	callers := th.first(5)
-	if th.site != "" && th.kind != engineLock && (strings.Contains(callers, " <- ") || !strings.Contains(r.Figures[0], th.site)) {
-		r.Figures = append(r.Figures, "its stack, from the inside: "+callers)
+	callers := th.names(5)
+	if th.kind != engineLock && (len(callers) > 1 || len(callers) == 1 && th.from > 0 && th.doing != lock) {
+		r.Figures = append(r.Figures, "its stack, from the inside: "+strings.Join(callers, " <- "))
 	}
 }
 

@@ -307,14 +307,16 @@ func waits(n int) string {
 func (t *thread) path() string { return t.first(4) }
 
 // first is the site and who called it, no more than n functions.
-func (t *thread) first(n int) string {
-	var words []string
+func (t *thread) first(n int) string { return strings.Join(t.names(n), " <- ") }
+
+// names are the same as a list.
+func (t *thread) names(n int) (words []string) {
 	for _, f := range t.frames[max(t.from, 0):] {
 		if fn := short(f.fn); fn != "" && fn != "??" && len(words) < n && (len(words) == 0 || words[len(words)-1] != fn) {
 			words = append(words, fn)
 		}
 	}
-	return strings.Join(words, " <- ")
+	return words
 }
 
 func orUnknown(s string) string {

@@ -39,7 +39,7 @@ var (
 	// stopCounts and stopTimes are the two halves of a row that a page has broken.
 	stopCounts = pattern.New(`^\s*[\d.]+: [A-Za-z][\w ]*? *\[ *\d+ +\d+ +\d+ *\]$`)
 	stopTimes  = pattern.New(`^\s*\[ *\d+ +\d+ +\d+ +\d+ +\d+ *\] +\d+$|^\s*\[time: spin block sync cleanup vmop\]`)
-	// stopLate is what -XX:+SafepointTimeout prints, and stopThread a thread below it that was late.
+	// stopLate is what -XX:+SafepointTimeout prints, and stopThread a late thread below it.
 	stopLate   = pattern.New(`^(?:\[[^\]]*\])* ?# SafepointSynchronize::begin: `)
 	stopThread = pattern.New(`^(?:\[[^\]]*\])* ?# ("[^"]{1,200}")`)
 	ran        = pattern.New(`Application time: (\d+[.,]\d+) seconds`)
