@@ -1,6 +1,7 @@
 package kernelfile
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -39,11 +40,13 @@ var buddyinfo = &attach.Kind{
 type zone struct {
 	node, name string
 	blocks     []float64
+	page       float64 // bytes of a page, where the text says it; 0: it does not
+	cma        float64 // bytes free beside the blocks, which only pages that can be moved may have
 }
 
 const (
 	pageSize  = 4096
-	hugeOrder = 9 // 2 MiB
+	hugeBlock = 2 << 20
 	ordersMin = 10
 )
 
@@ -52,7 +55,20 @@ func (z zone) String() string { return "node " + z.node + " " + z.name }
 // free is the bytes in blocks of at least this order.
 func (z zone) free(order int) (bytes float64) {
 	for o := order; o < len(z.blocks); o++ {
-		bytes += z.blocks[o] * pageSize * float64(int64(1)<<o)
+		bytes += z.blocks[o] * z.block(o)
+	}
+	return bytes
+}
+
+// block is the bytes of a block of an order.
+func (z zone) block(order int) float64 { return cmp.Or(z.page, pageSize) * float64(int64(1)<<order) }
+
+// over is the bytes in blocks of at least so many bytes.
+func (z zone) over(least float64) (bytes float64) {
+	for o, n := range z.blocks {
+		if z.block(o) >= least {
+			bytes += n * z.block(o)
+		}
 	}
 	return bytes
 }
@@ -170,18 +186,19 @@ const (
 // judgeZones says what the free lists can serve. The zone DMA is 16 MiB for old devices and left
 // out.
 func judgeZones(zones []zone) (r attach.Reading) {
-	var free, huge float64
+	var free, huge, cma float64
 	var small []zone // with memory, and next to none of it in large blocks
 	for _, z := range zones {
 		r.Facts = append(r.Facts, attach.Fact{Name: FactBuddyFree, Value: z.free(0), Of: z.String()},
-			attach.Fact{Name: FactBuddyHuge, Value: z.free(hugeOrder), Of: z.String()})
+			attach.Fact{Name: FactBuddyHuge, Value: z.over(hugeBlock), Of: z.String()})
 		if z.name == "DMA" && len(zones) > 1 {
 			continue
 		}
 		r.Figures = append(r.Figures, zoneText(z))
 		free += z.free(0)
-		huge += z.free(hugeOrder)
-		if z.free(0) >= zoneLeast && z.free(hugeOrder) < hugeLeast*z.free(0) {
+		huge += z.over(hugeBlock)
+		cma += z.cma
+		if z.free(0) >= zoneLeast && z.over(hugeBlock) < hugeLeast*z.free(0) {
 			small = append(small, z)
 		}
 	}
@@ -199,12 +216,16 @@ func judgeZones(zones []zone) (r attach.Reading) {
 			}
 		}
 		r.State = attach.CannotTell
-		r.Means = fmt.Sprintf("Zone %s is fragmented: %s of its free memory cannot serve a huge page%s.", worst, nearly(1-ratio(worst.free(hugeOrder), worst.free(0))), elsewhere(zones, worst))
+		r.Means = fmt.Sprintf("Zone %s is fragmented: %s of its free memory cannot serve a huge page%s.", worst, nearly(1-ratio(worst.over(hugeBlock), worst.free(0))), elsewhere(zones, worst))
 		r.Figures = append([]string{zoneText(worst)}, without(r.Figures, zoneText(worst))...)
-		r.Signs = []attach.Sign{{Cause: "direct-reclaim", Grade: attach.Risk, Share: 1 - ratio(worst.free(hugeOrder), worst.free(0)), Proof: []string{zoneText(worst)}}}
+		r.Signs = []attach.Sign{{Cause: "direct-reclaim", Grade: attach.Risk, Share: 1 - ratio(worst.over(hugeBlock), worst.free(0)), Proof: []string{zoneText(worst)}}}
 	case free < zoneLeast:
 		r.State = attach.CannotTell
-		r.Means = fmt.Sprintf("Only %s is free. That is usual where page cache fills memory, and a shortage where it does not: the watermarks and MemAvailable tell.", mem(free))
+		aside := ""
+		if cma > 0 {
+			aside = fmt.Sprintf(" beside %s of CMA, which only pages that can be moved may have", mem(cma))
+		}
+		r.Means = fmt.Sprintf("Only %s is free in the zones listed%s. That is usual where page cache fills memory, and a shortage where it does not: the watermarks and MemAvailable tell.", mem(free), aside)
 		r.Next = append([]attach.Next{{Command: "grep -E 'MemTotal|MemFree|MemAvailable' /proc/meminfo; sysctl vm.min_free_kbytes", Why: "whether memory is short"}}, r.Next...)
 	case huge < hugeLeast*free:
 		r.State = attach.CannotTell
@@ -239,17 +260,17 @@ func without(list []string, out string) []string {
 func elsewhere(zones []zone, worst zone) string {
 	var best zone
 	for _, z := range zones {
-		if z.name != "DMA" && z.String() != worst.String() && z.free(hugeOrder) > best.free(hugeOrder) {
+		if z.name != "DMA" && z.String() != worst.String() && z.over(hugeBlock) > best.over(hugeBlock) {
 			best = z
 		}
 	}
-	if best.free(hugeOrder) < zoneLeast {
+	if best.over(hugeBlock) < zoneLeast {
 		return ""
 	}
 	if best.name == worst.name || best.node != worst.node {
-		return fmt.Sprintf("; %s still has %s in such blocks, which is another node's memory", best, mem(best.free(hugeOrder)))
+		return fmt.Sprintf("; %s still has %s in such blocks, which is another node's memory", best, mem(best.over(hugeBlock)))
 	}
-	return fmt.Sprintf("; %s still has %s in such blocks, which the lowmem reserve may withhold", best, mem(best.free(hugeOrder)))
+	return fmt.Sprintf("; %s still has %s in such blocks, which the lowmem reserve may withhold", best, mem(best.over(hugeBlock)))
 }
 
 func zoneText(z zone) string {
@@ -257,8 +278,11 @@ func zoneText(z zone) string {
 	if n := len(z.blocks) - 1; n >= 10 && z.blocks[n] > 0 {
 		top = fmt.Sprintf(", %s free blocks of order %d", number(z.blocks[n]), n)
 	}
-	if n := z.largest(); n >= 0 && n < hugeOrder {
-		top = fmt.Sprintf(", none larger than %s", mem(pageSize*float64(int64(1)<<n)))
+	if n := z.largest(); n >= 0 && z.block(n) < hugeBlock {
+		top = fmt.Sprintf(", none larger than %s", mem(z.block(n)))
 	}
-	return fmt.Sprintf("%s: %s free, %s of it in blocks of 2 MiB or more (%s), %s in blocks of 32 KiB or more%s", z, mem(z.free(0)), mem(z.free(hugeOrder)), percent(ratio(z.free(hugeOrder), z.free(0))), mem(z.free(3)), top)
+	if z.cma > 0 {
+		top += fmt.Sprintf("; beside %s free of CMA, which only pages that can be moved may have", mem(z.cma))
+	}
+	return fmt.Sprintf("%s: %s free, %s of it in blocks of 2 MiB or more (%s), %s in blocks of 32 KiB or more%s", z, mem(z.free(0)), mem(z.over(hugeBlock)), percent(ratio(z.over(hugeBlock), z.free(0))), mem(z.over(32<<10)), top)
 }

@@ -10,7 +10,7 @@
 //
 // Of the host:
 //
-//	vmstat.go, buddyinfo.go, meminfo.go, pressure.go
+//	vmstat.go, buddyinfo.go, meminfo.go, meminfo24.go, pressure.go
 //	settings.go      sysctl, huge pages
 //	host.go          /proc/stat, load
 //	host_tables.go   interrupts, softirqs, slabs

@@ -17,7 +17,10 @@ import (
 type memSums struct {
 	free, anon, file, slab, writeback float64
 	cache, ram, swapFree, swap        float64
-	head                              bool // its first line is there
+	head                              bool               // its first line is there
+	page                              float64            // bytes; 0: the dump does not say it
+	counted                           map[string]float64 // pages, by the names that nodes have as well
+	kB                                map[string]float64 // of the nodes
 }
 
 var (
@@ -40,10 +43,46 @@ func (m *memSums) readTail(text string) {
 	}
 }
 
+// nodeItem is a count of a node, in kB; the sums have the same name, and count pages.
+var nodeItem = pattern.New(`\b((?:in)?active_(?:anon|file)|unevictable):(\d+)(kB)?(?: |$)`)
+
+// pages notes counts of which the sums say the pages and the nodes the kB: so the dump says how
+// large a page is. Most machines have pages of 4 KiB, and some of 16 or 64.
+func (m *memSums) pages(text string) {
+	if m.counted == nil {
+		m.counted, m.kB = map[string]float64{}, map[string]float64{}
+	}
+	node := strings.HasPrefix(text, "Node ")
+	if strings.Contains(text, " free:") && strings.Contains(text, "kB min:") || strings.Contains(text, "boost:") {
+		return // a zone's line
+	}
+	for _, i := range nodeItem.FindAllStringSubmatch(text, 8) {
+		switch {
+		case node && i[3] != "":
+			m.kB[i[1]] += float(i[2])
+		case !node && i[3] == "":
+			m.counted[i[1]] = float(i[2])
+		}
+	}
+}
+
+// pageBytes is the size of a page by the dump, and otherwise the usual one.
+func (m memSums) pageBytes() float64 {
+	if m.page > 0 {
+		return m.page
+	}
+	for name, pages := range m.counted {
+		if kB := m.kB[name]; pages > 0 && (kB == 8*pages || kB == 16*pages || kB == 64*pages) {
+			return kB / pages * 1024
+		}
+	}
+	return pageSize
+}
+
 // tail says how large the host is, and what of it is page cache and swap.
 func (m memSums) tail() (figures []string) {
 	if m.ram > 0 && m.cache > 0 {
-		figures = append(figures, fmt.Sprintf("%s of %s RAM is page cache", mem(m.cache*pageSize), mem(m.ram*pageSize)))
+		figures = append(figures, fmt.Sprintf("%s of %s RAM is page cache", mem(m.cache*m.pageBytes()), mem(m.ram*m.pageBytes())))
 	}
 	if m.swap > 0 {
 		figures = append(figures, fmt.Sprintf("%s of %s swap is free", mem(m.swapFree), mem(m.swap)))
@@ -56,6 +95,9 @@ func (m *memSums) read(text string) {
 		*m = memSums{head: true} // of several dumps the last
 	}
 	m.readTail(text)
+	if strings.Contains(text, "active_") || strings.Contains(text, "unevictable:") {
+		m.pages(text)
+	}
 	if strings.Contains(text, "kB ") || !strings.Contains(text, "free:") && !strings.Contains(text, "active_") && !strings.Contains(text, "slab_") && !strings.Contains(text, "writeback:") {
 		return // the line of a zone or of a node
 	}
@@ -77,6 +119,9 @@ func (m *memSums) read(text string) {
 	}
 }
 
+// counts reports whether the sums say what memory holds.
+func (m memSums) counts() bool { return m.free > 0 && m.anon+m.file+m.slab > 0 }
+
 // usedUp reports whether next to nothing is free and no page cache is left to give back.
 func (m memSums) usedUp() bool {
 	all := m.free + m.anon + m.file + m.slab
@@ -89,9 +134,10 @@ func (m memSums) cached() bool {
 }
 
 func (m memSums) figure() string {
-	text := fmt.Sprintf("%s free, %s anonymous, %s page cache, %s in slabs", mem(m.free*pageSize), mem(m.anon*pageSize), mem(m.file*pageSize), mem(m.slab*pageSize))
+	page := m.pageBytes()
+	text := fmt.Sprintf("%s free, %s anonymous, %s page cache, %s in slabs", mem(m.free*page), mem(m.anon*page), mem(m.file*page), mem(m.slab*page))
 	if m.writeback > 0 {
-		text += ", " + mem(m.writeback*pageSize) + " being written back"
+		text += ", " + mem(m.writeback*page) + " being written back"
 	}
 	return text
 }
@@ -142,6 +188,34 @@ func inInterrupt(f string) bool {
 	return false
 }
 
+var (
+	zoneOrder = pattern.New(`^(?:Node (\d+) )?(DMA|DMA32|Normal|HighMem|Movable): ((?:\d+\*\d+kB (?:\([A-Z]*\) )?)+)= \d+kB`)
+	orderItem = pattern.New(`(\d+)\*(\d+)kB(?: \(([A-Z]*)\))?`)
+	zoneMarks = pattern.New(`^(?:Node (\d+) )?(DMA|DMA32|Normal|HighMem|Movable) free:(\d+)kB (?:boost:\d+kB )?min:(\d+)kB `)
+)
+
+// blocks notes the free blocks of a zone by their size.
+func (r *report) blocks(text string) {
+	if m := zoneOrder.FindStringSubmatch(text); m != nil {
+		z := zone{node: cmp.Or(m[1], "0"), name: m[2]}
+		for i, o := range orderItem.FindAllStringSubmatch(m[3], 24) {
+			n, size := float(o[1]), 1024*float(o[2])
+			if i == 0 {
+				z.page, r.sums.page = size, size
+			}
+			if o[3] == "C" { // all of this size are of CMA
+				z.cma, n = z.cma+n*size, 0
+			}
+			z.blocks = append(z.blocks, n)
+		}
+		if i := slices.IndexFunc(r.zones, func(o zone) bool { return o.String() == z.String() }); i >= 0 {
+			r.zones[i] = z
+		} else if len(r.zones) < 64 {
+			r.zones = append(r.zones, z)
+		}
+	}
+}
+
 // watermark notes a zone that has less free than its min watermark: below it threads free memory
 // themselves.
 func (r *report) watermark(text string) {
@@ -149,7 +223,7 @@ func (r *report) watermark(text string) {
 	if m == nil || len(r.below) >= 8 {
 		return
 	}
-	if m[2] == "DMA" && r.sums.free*pageSize > 64<<20 {
+	if m[2] == "DMA" && r.sums.free*r.sums.pageBytes() > 64<<20 {
 		return // its few MiB are no matter while other zones have memory
 	}
 	free := float(m[3])
@@ -176,11 +250,11 @@ func (r *report) readAllocations(out *attach.Reading) {
 	if r.interrupt {
 		by = "in an interrupt while " + printed(m[1]) + " happened to run"
 	}
-	figures := append([]string{fmt.Sprintf("%s failed, the first for order %d (%s in one piece), %s", plural(r.counts[allocFail], "allocation", "allocations"), order, mem(pageSize*float64(int64(1)<<min(order, 20))), by)}, r.below...)
-	if r.sums.anon > 0 {
+	figures := append([]string{fmt.Sprintf("%s failed, the first for order %d (%s in one piece), %s", plural(r.counts[allocFail], "allocation", "allocations"), order, mem(r.sums.pageBytes()*float64(int64(1)<<min(order, 20))), by)}, r.below...)
+	if r.sums.counts() {
 		figures = append(figures, r.sums.figure())
 	}
-	free := r.sums.free * pageSize
+	free := r.sums.free * r.sums.pageBytes()
 	if len(r.zones) > 0 {
 		fits := 0.0
 		free = 0
@@ -230,8 +304,10 @@ func (r *report) readMemInfo(out *attach.Reading) {
 	case r.sums.usedUp() || len(r.zones) == 0 && len(r.below) > 0:
 		figures := slices.Clone(r.below)
 		means := "Mem-Info: " + belowMeans
-		if r.sums.usedUp() {
+		if r.sums.counts() {
 			figures = append([]string{r.sums.figure()}, figures...)
+		}
+		if r.sums.usedUp() {
 			means = "Mem-Info: memory is used up, and no page cache is left to give back: who wants memory waits until something is swapped out."
 		}
 		say(out, attach.CannotTell, means, figures...)
@@ -253,7 +329,7 @@ func (r *report) readMemInfo(out *attach.Reading) {
 		say(out, attach.CannotTell, head+belowMeans, append(r.below, z.Figures...)...)
 		out.Signs = append(out.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Candidate, Proof: r.below})
 		out.Next = append(out.Next, nextStalls)
-	case r.sums.anon > 0:
+	case r.sums.counts():
 		say(out, attach.CannotTell, "Mem-Info: the sums of the host's memory at one moment; the kernel prints them where an allocation failed or a process is killed.", r.sums.figure())
 	}
 }

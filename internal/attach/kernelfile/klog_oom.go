@@ -107,7 +107,7 @@ func (o *oomReport) row(text string) {
 	}
 }
 
-func (o *oomReport) figures() (out []string) {
+func (o *oomReport) figures(page float64) (out []string) {
 	if o.limit > 0 && o.limit < 1<<60 {
 		out = append(out, fmt.Sprintf("the group used %s of its limit of %s", mem(o.usage), mem(o.limit)))
 	} else if o.rss > 0 {
@@ -117,7 +117,7 @@ func (o *oomReport) figures() (out []string) {
 		out = append(out, fmt.Sprintf("%s of the group's memory was in swap, beside %s that was not", mem(o.swapped), mem(resident)))
 	}
 	if o.biggest.pages > 0 {
-		out = append(out, fmt.Sprintf("the largest of %s: %s (pid %s), %s resident", plural(o.tasks, "task listed", "tasks listed"), printed(o.biggest.name), o.biggest.pid, mem(o.biggest.pages*pageSize)))
+		out = append(out, fmt.Sprintf("the largest of %s: %s (pid %s), %s resident", plural(o.tasks, "task listed", "tasks listed"), printed(o.biggest.name), o.biggest.pid, mem(o.biggest.pages*page)))
 	}
 	if o.cgroup != "" {
 		out = append(out, "cgroup "+printed(tail(o.cgroup)))
@@ -158,7 +158,7 @@ func (r *report) readOOM(out *attach.Reading) {
 		}
 		figures = append(figures, figure)
 	}
-	figures = append(figures, r.oom.figures()...)
+	figures = append(figures, r.oom.figures(r.sums.pageBytes())...)
 	killed := "and a process in it was killed: an end, and perhaps a restart, and by itself no cause of latency."
 	if len(r.killed) == 0 {
 		killed = "and the kernel kills a process in it; which one is not in the paste."

@@ -271,11 +271,7 @@ func (r *report) residentOf(text string) string {
 	return ", " + mem(v) + " anonymous"
 }
 
-var (
-	ripLine   = pattern.New(`^(?:RIP: \S+?:|pc : |EIP: \S+?:)\s*(?:\[<[0-9a-f]+>\]\s*(?:\[<[0-9a-f]+>\]\s*)?)?([A-Za-z_][\w.]*)\+0x`)
-	zoneOrder = pattern.New(`^(?:Node (\d+) )?(DMA|DMA32|Normal|HighMem|Movable): ((?:\d+\*\d+kB (?:\([A-Z]*\) )?)+)= \d+kB`)
-	orderItem = pattern.New(`(\d+)\*(\d+)kB`)
-)
+var ripLine = pattern.New(`^(?:RIP: \S+?:|pc : |EIP: \S+?:)\s*(?:\[<[0-9a-f]+>\]\s*(?:\[<[0-9a-f]+>\]\s*)?)?([A-Za-z_][\w.]*)\+0x`)
 
 // other reads what stands between: the machine, where a CPU was stuck, what a Mem-Info dump says of
 // zones, and the size of what was killed, which kernels before 5.0 print in a line of its own.
@@ -324,23 +320,11 @@ func (r *report) other(text string) {
 	if m := ripLine.FindStringSubmatch(text); m != nil && r.spin == "" && r.counts[softLockup]+r.counts[hardLockup]+r.counts[rcuStall] > 0 {
 		r.spin = m[1]
 	}
-	if m := zoneOrder.FindStringSubmatch(text); m != nil {
-		z := zone{node: cmp.Or(m[1], "0"), name: m[2]}
-		for _, o := range orderItem.FindAllStringSubmatch(m[3], 24) {
-			n := float(o[1])
-			z.blocks = append(z.blocks, n)
-		}
-		if i := slices.IndexFunc(r.zones, func(o zone) bool { return o.String() == z.String() }); i >= 0 {
-			r.zones[i] = z
-		} else if len(r.zones) < 64 {
-			r.zones = append(r.zones, z)
-		}
-	}
+	r.blocks(text)
 }
 
 var (
 	killedLine = pattern.New(`^Killed process (\d+) \((\(?[^)]*\)?)\)(.*)`)
-	zoneMarks  = pattern.New(`^(?:Node (\d+) )?(DMA|DMA32|Normal|HighMem|Movable) free:(\d+)kB (?:boost:\d+kB )?min:(\d+)kB `)
 )
 
 // read puts the events in words, the gravest first.

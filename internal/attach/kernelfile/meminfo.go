@@ -22,23 +22,33 @@ var meminfoSure = oneOf("MemTotal MemFree MemAvailable SwapCached Active(anon) I
 var meminfoKnown = oneOf("MemTotal MemFree MemUsed MemAvailable Buffers Cached SwapCached Active Inactive Active(anon) Inactive(anon) Active(file) Inactive(file) Unevictable Mlocked " +
 	"HighTotal HighFree LowTotal LowFree SwapTotal SwapFree Zswap Zswapped Dirty Writeback AnonPages Mapped Shmem KReclaimable Slab SReclaimable SUnreclaim KernelStack ShadowCallStack PageTables " +
 	"SecPageTables NFS_Unstable Bounce WritebackTmp CommitLimit Committed_AS VmallocTotal VmallocUsed VmallocChunk Percpu HardwareCorrupted AnonHugePages ShmemHugePages ShmemPmdMapped FileHugePages " +
-	"FilePmdMapped CmaTotal CmaFree Unaccepted Balloon HugePages_Total HugePages_Free HugePages_Rsvd HugePages_Surp Hugepagesize Hugetlb DirectMap4k DirectMap2M DirectMap4M DirectMap1G EarlyMemtestBad Quicklists")
+	"FilePmdMapped CmaTotal CmaFree MemShared BigTotal BigFree Inact_dirty Inact_laundry Inact_clean Inact_target Unaccepted Balloon HugePages_Total HugePages_Free HugePages_Rsvd HugePages_Surp Hugepagesize Hugetlb DirectMap4k DirectMap2M DirectMap4M DirectMap1G EarlyMemtestBad Quicklists")
 
 var meminfo = &attach.Kind{
 	Name: "/proc/meminfo", Hints: []string{":", "Mem", "Swap"},
-	Claim: starting("A-Z", 80, repeated(func(lines []paste.Line) int {
-		// Most lines of a log are refused here, before anything is copied.
-		if name, _, ok := pair(strings.TrimSpace(withoutNode(lines[0].Text))); !ok || !meminfoKnown(name) || !strings.Contains(lines[0].Text, ":") && len(strings.Fields(lines[0].Text)) != 3 {
-			return 0
+	Claim: starting("tA-Z", 80, repeated(func(lines []paste.Line) int {
+		if n := meminfo24(lines); n > 0 {
+			return n + claimMeminfo(lines[n:])
 		}
-		stripped := make([]paste.Line, 0, min(len(lines), 512))
-		for _, l := range lines[:min(len(lines), 512)] {
-			l.Text = withoutNode(l.Text)
-			stripped = append(stripped, l)
-		}
-		return claimPairs(stripped, meminfoKnown, meminfoSure, nil, 2)
+		return claimMeminfo(lines)
 	})),
 	Read: readMeminfo,
+}
+
+func claimMeminfo(lines []paste.Line) int {
+	if len(lines) == 0 {
+		return 0
+	}
+	// Most lines of a log are refused here, before anything is copied.
+	if name, _, ok := pair(strings.TrimSpace(withoutNode(lines[0].Text))); !ok || !meminfoKnown(name) || !strings.Contains(lines[0].Text, ":") && len(strings.Fields(lines[0].Text)) != 3 {
+		return 0
+	}
+	stripped := make([]paste.Line, 0, min(len(lines), 512))
+	for _, l := range lines[:min(len(lines), 512)] {
+		l.Text = withoutNode(l.Text)
+		stripped = append(stripped, l)
+	}
+	return claimPairs(stripped, meminfoKnown, meminfoSure, nil, 2)
 }
 
 // unitless reports whether a line of a size lacks its unit.
@@ -61,12 +71,13 @@ func readMeminfo(p *attach.Part) attach.Reading {
 	q := *p
 	q.Lines = nil
 	node := ""
-	for i, l := range p.Lines {
+	lines := pairs24(p.Lines)
+	for i, l := range lines {
 		if t := withoutNode(l.Text); t != l.Text {
 			node = strings.Fields(l.Text)[1]
 			l.Text = t
 		}
-		if i == len(p.Lines)-1 && unitless(l.Text) {
+		if i == len(lines)-1 && unitless(l.Text) {
 			if i == 0 {
 				return attach.Reading{Title: "/proc/meminfo, cut off in its first line", State: attach.CannotTell, Means: "nothing of it is left that says how much memory there is"}
 			}
@@ -96,7 +107,7 @@ func readMeminfo(p *attach.Part) attach.Reading {
 		r.Means = "Without MemTotal and MemAvailable it cannot be told whether memory is short."
 		if m.has("MemFree") && m.has("Cached") && total > 0 {
 			available = m.get("MemFree") + m.get("Cached") + m.get("Buffers") - m.get("Shmem")
-			r.Means = fmt.Sprintf("This kernel does not state MemAvailable; free memory and page cache together are about %s of %s.", mem(available), mem(total))
+			r.Means = fmt.Sprintf("MemAvailable is not in it; free memory and page cache together are about %s of %s.", mem(available), mem(total))
 			if slab := m.get("SReclaimable"); slab > 0.2*total {
 				r.Means += fmt.Sprintf(" %s of the kernel's objects can be given back as well: mostly names and inodes of files.", mem(slab))
 			}
@@ -162,6 +173,9 @@ func memFigures(m pairs) (out []string) {
 		}
 		out = slices.Insert(out, min(1, len(out)), text)
 	}
+	if rest := uncounted(m); rest > 0.15*total {
+		out = append(out, fmt.Sprintf("%s (%s) is in no count here: it is neither free, page cache nor anonymous", mem(rest), percent(rest/total)))
+	}
 	if len(out) == 0 {
 		for _, n := range m.order {
 			out = append(out, printed(n)+" "+mem(m.get(n)))
@@ -169,4 +183,23 @@ func memFigures(m pairs) (out []string) {
 		out = out[:min(len(out), 3)]
 	}
 	return out
+}
+
+// uncounted is how much of all memory is in none of the counts; 0: the great ones are not all here.
+// It may be of drivers, of a balloon, or of counts that were cut off.
+func uncounted(m pairs) float64 {
+	rest := m.get("MemTotal")
+	for _, n := range []string{"MemFree", "Buffers", "Cached", "AnonPages"} {
+		if !m.has(n) {
+			return 0
+		}
+		rest -= m.get(n)
+	}
+	for _, n := range []string{"SwapCached", "Slab", "PageTables", "SecPageTables", "KernelStack", "Percpu", "Zswap", "Bounce", "HardwareCorrupted"} {
+		rest -= m.get(n)
+	}
+	if m.has("Hugetlb") {
+		return max(0, rest-m.get("Hugetlb"))
+	}
+	return max(0, rest-m.get("HugePages_Total")*m.get("Hugepagesize"))
 }
