@@ -36,6 +36,7 @@ func sysstatTime(f []string) (at string, average bool, rest []string, ok bool) {
 	first := f[0]
 	if !strings.ContainsAny(first, "0123456789") {
 		switch {
+		case strings.ContainsAny(first, "/%"): // a name of a column, of which somebody says what it is
 		case len(first) > 2 && strings.HasSuffix(first, ":") && first != "avg-cpu:" && first != "Device:":
 			return "", true, f[1:], true
 		case f[1] == ":" && len(f) > 2:

@@ -35,6 +35,7 @@ func TestLines(t *testing.T) {
 		{"an editor's blanks", "a:\n\n 1  a\n 2    b\n 3\n 4  c\n 5  d\n",
 			[]string{"a:", "", "a", "  b", "", "c", "d"}},
 		{"a web page's list", " 1. a\n 2. b\n 3. c\n 4. d\n 5. e\n", []string{"a", "b", "c", "d", "e"}},
+		{"a web page's list with empty lines", "1. a\n 2. \n 3. b\n 4. c\n 5. \n", []string{"a", "", "b", "c", ""}},
 		{"a table of ids", "id  x\n 1  a\n 2  b\n 3  c\n 4  c\n 5  d\n",
 			[]string{"id  x", " 1  a", " 2  b", " 3  c", " 4  c", " 5  d"}},
 		{"quoted, then indented", "so:\n\n    > a\n    > b\n", []string{"so:", "", "a", "b"}},

@@ -90,8 +90,11 @@ func numbered(text string) (n int, mark byte, rest string, ok bool) {
 	}
 	n, _ = strconv.Atoi(t[:digits])
 	after := t[digits:]
-	if after == "" {
+	switch after {
+	case "":
 		return n, '\t', "", len(t) < len(text) || digits < 5 // an empty line of an editor
+	case ".":
+		return n, '.', "", true // one of a web page
 	}
 	switch {
 	case after[0] == '\t':
