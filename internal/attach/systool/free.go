@@ -223,13 +223,13 @@ func (m memory) judge(v *verdict) {
 	share := m.available / m.total
 	rounded := m.unit == 1<<30 && m.unit > memoryLow*m.total/2
 	if rounded {
-		v.figure("available %s of %s (about %.0f %%)", m.show(m.available), m.show(m.total), 100*share)
+		v.figure("%s %s of %s (about %.0f %%)", m.left(), m.show(m.available), m.show(m.total), 100*share)
 	} else {
 		held := ""
 		if m.held > 0 {
 			held = fmt.Sprintf("; %s used without the cache (%s %%)", m.show(m.held), plain(100*m.held/m.total))
 		}
-		v.figure("available %s of %s (%s %%)%s", m.show(m.available), m.show(m.total), plain(100*share), held)
+		v.figure("%s %s of %s (%s %%)%s", m.left(), m.show(m.available), m.show(m.total), plain(100*share), held)
 	}
 	stays := ""
 	if m.shared >= memoryShort*m.total {
@@ -252,24 +252,24 @@ func (m memory) judge(v *verdict) {
 	case share < memoryShort:
 		v.candidate("direct-reclaim", 0, proof)
 		v.candidate("page-fault", 0, proof)
-		v.means("memory is nearly used up: only %s is available", m.show(m.available))
+		v.means("memory is nearly used up: only %s is %s", m.show(m.available), m.left())
 		v.not("how often threads free memory themselves, or fault pages in again, is not in it")
 		v.next("vmstat 1 10", "si and so: whether pages come back from swap")
 		v.next("sar -B 1 10", "pgscand/s: whether threads free memory themselves; majflt/s")
 	case rounded && share < memoryLow+m.unit/m.total:
 		v.unsure = true
-		v.means("memory may be scarce: about %.0f %% is available, and %s are neither free nor cache; figures in GiB are too coarse to tell", 100*share, m.show(m.total-m.available))
+		v.means("memory may be scarce: about %.0f %% is %s, and %s are neither free nor cache; figures in GiB are too coarse to tell", 100*share, m.left(), m.show(m.total-m.available))
 		v.not("whose it is: the kernel's own memory (slab) counts as used, and no process shows it")
 		v.next("grep -E 'MemAvailable|AnonPages|Slab|SUnreclaim|Shmem' /proc/meminfo", "how much is available, and who holds the rest")
 		v.next("vmstat 1 10", "si and so: whether pages come back from swap")
 	case share < memoryLow:
 		v.unsure = true
-		v.means("memory is getting scarce: %s %% is available", plain(100*share))
+		v.means("memory is getting scarce: %s %% is %s", plain(100*share), m.left())
 		v.next("vmstat 1 10", "si and so: whether pages come back from swap")
 	case m.free < 0.005*m.total && m.total >= 32<<30:
 		v.risk("direct-reclaim", fmt.Sprintf("free %s (%s %%) of %s, page cache %s: if vm.min_free_kbytes is small, allocations may have to free memory first",
 			m.show(m.free), plain(100*m.free/m.total), m.show(m.total), m.show(m.cache)))
-		v.means("memory is not short: %s is available; little of it is free at once", m.show(m.available))
+		v.means("memory is not short: %s is %s; little of it is free at once", m.show(m.available), m.left())
 		v.next("sysctl vm.min_free_kbytes vm.watermark_scale_factor", "a few MB are little on a machine of this size")
 		v.next("grep -E 'allocstall|compact_stall' /proc/vmstat; sleep 10; grep -E 'allocstall|compact_stall' /proc/vmstat", "whether allocations stall")
 	case m.swap > 0 && m.swapUsed > 0.8*m.swap:
@@ -277,11 +277,23 @@ func (m memory) judge(v *verdict) {
 		v.means("memory is available, and swap is %s %% full: pages that went there once need not be missed", plain(100*m.swapUsed/m.swap))
 		v.next("vmstat 1 10", "si: whether pages come back from swap")
 	case m.shared >= memoryShort*m.total:
-		v.means("memory is not short: %s is available without the shared memory", m.show(m.available))
+		v.means("memory is not short: %s is %s", m.show(m.available), m.left())
 	default:
 		v.means("memory is not short: the page cache is given up when memory is wanted")
 		v.not("little free memory is no shortage; what counts is what is available")
 	}
+}
+
+// left is the word for what could be had: tools that do not say what is available leave free memory
+// and page cache to be summed up.
+func (m memory) left() string {
+	switch {
+	case m.hasAvailable:
+		return "available"
+	case m.shared > 0:
+		return "free or cached without shared memory"
+	}
+	return "free or cached"
 }
 
 func bytes(f float64) string { return finding.Bytes(bounded(f)) }

@@ -165,9 +165,9 @@ func (s *sysstatTables) sarMemory(v *verdict) {
 		if !t.has("kbavail") {
 			available = free + cache
 		}
-		m := memory{total: total, free: free, cache: cache, available: available}
-		v.figure("memory: %s of %s available", bytes(available), bytes(total))
-		t.leastMemory(v, available, total)
+		m := memory{total: total, free: free, cache: cache, available: available, hasAvailable: t.has("kbavail")}
+		v.figure("memory: %s of %s %s", bytes(available), bytes(total), m.left())
+		t.leastMemory(v, m)
 		if total > 0 {
 			v.fact(MemoryAvailable, part(available/total))
 			if available/total < memoryShort {
@@ -192,7 +192,8 @@ func (s *sysstatTables) sarMemory(v *verdict) {
 }
 
 // leastMemory: memory may run out in rows that the median does not show.
-func (t *table) leastMemory(v *verdict, median, total float64) {
+func (t *table) leastMemory(v *verdict, m memory) {
+	median, total := m.available, m.total
 	least, worst := median, row{}
 	for _, r := range t.rows {
 		if len(r.cells) < len(t.names) {
@@ -209,7 +210,7 @@ func (t *table) leastMemory(v *verdict, median, total float64) {
 	if worst.cells == nil || least >= memoryShort*total || median < memoryShort*total {
 		return
 	}
-	proof := fmt.Sprintf("%s of memory available at %s, %s at the median", bytes(least), worst.time, bytes(median))
+	proof := fmt.Sprintf("%s of memory %s at %s, %s at the median", bytes(least), m.left(), worst.time, bytes(median))
 	v.figure("%s", proof)
 	v.candidate("direct-reclaim", 0, proof)
 	v.candidate("page-fault", 0, proof)

@@ -41,7 +41,7 @@ func readTop(p *attach.Part) attach.Reading {
 		if last.mem.available < memoryLow*last.mem.total {
 			at = min(2, at)
 		}
-		v.Figures = slices.Insert(v.Figures, at, fmt.Sprintf("memory: %s of %s available", last.mem.show(last.mem.available), last.mem.show(last.mem.total)))
+		v.Figures = slices.Insert(v.Figures, at, fmt.Sprintf("memory: %s of %s %s", last.mem.show(last.mem.available), last.mem.show(last.mem.total), last.mem.left()))
 		v.fact(MemoryAvailable, part(last.mem.available/last.mem.total))
 	}
 	last.reclaiming(v)
@@ -156,8 +156,8 @@ func (s *screen) reclaiming(v *verdict) {
 		if s.mem.swap == 0 {
 			swap = ", there is no swap"
 		}
-		v.Means = fmt.Sprintf("memory is short: %s %% is available%s, and %s frees what it can; pages that are given up so are read from the disk again when they are touched",
-			plain(100*s.mem.available/s.mem.total), swap, r.cells[at])
+		v.Means = fmt.Sprintf("memory is short: %s %% is %s%s, and %s frees what it can; pages that are given up so are read from the disk again when they are touched",
+			plain(100*s.mem.available/s.mem.total), s.mem.left(), swap, r.cells[at])
 		return
 	}
 }
@@ -317,7 +317,7 @@ func (s *screen) reclaimed(v *verdict) {
 	if share < memoryShort { // scarce says it
 		return
 	}
-	text := fmt.Sprintf("%s of %s are available", bytes(s.mem.available), bytes(s.mem.total))
+	text := fmt.Sprintf("%s of %s are %s", bytes(s.mem.available), bytes(s.mem.total), s.mem.left())
 	switch {
 	case share < 0.15 && s.mem.hasSwap && s.mem.swap == 0:
 		text += ", and there is no swap: only pages of files can be given up, programs' own among them"
@@ -389,7 +389,7 @@ func (s *screen) scarce(v *verdict) {
 	if m.total <= 0 || m.available/m.total >= memoryShort {
 		return
 	}
-	proof := fmt.Sprintf("available %s of %s", bytes(m.available), bytes(m.total))
+	proof := fmt.Sprintf("%s %s of %s", m.left(), bytes(m.available), bytes(m.total))
 	v.candidate("direct-reclaim", 0, proof)
 	v.candidate("page-fault", 0, proof)
 	v.means("memory is nearly used up: %s", proof)
