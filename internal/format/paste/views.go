@@ -66,7 +66,7 @@ var comments = []*pattern.Regexp{
 	pattern.New(`^\s*--(?: |$)`),
 	pattern.New(`^\s*;+(?: |$)`),
 	pattern.New(`^\s*[-•](?: |$)`), // lines of which a web page made a list
-	pattern.New(`^\+`), // lines that a diff adds
+	pattern.New(`^\+`),             // lines that a diff adds
 }
 
 // uncommented is the lines with the marks taken off runs of comments, whatever code stands between;
