@@ -2,6 +2,7 @@ package goruntime
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
@@ -117,20 +118,16 @@ func readGCTrace(p *attach.Part) attach.Reading {
 		return attach.Reading{Title: "gctrace, no line of it whole", State: attach.CannotTell, Flaws: flaws,
 			Means: "the lines are cut or damaged: nothing follows from them"}
 	}
-	best := all[0]
-	for _, r := range all[1:] {
-		if len(r.cycles) > len(best.cycles) {
-			best = r
-		}
-	}
-	var g attach.Reading
-	if best.cycles[0].whole {
-		g = readStopped(best)
-	} else {
-		g = readConcurrent(best)
-	}
-	if len(all) > 1 {
+	best, g := mostOf(all)
+	switch {
+	case len(all) > shownRuns:
 		g.Flaws = append(g.Flaws, fmt.Sprintf("the lines are of %d starts or processes; the one with most cycles is read", len(all)))
+	case len(all) > 1:
+		for _, r := range all {
+			if r != best {
+				g.Title += "; beside them, of another start or process, " + r.brief()
+			}
+		}
 	}
 	g.Flaws = append(g.Flaws, flaws...)
 	g.Who.PID = p.Lines[0].PID
@@ -138,6 +135,51 @@ func readGCTrace(p *attach.Part) attach.Reading {
 		g.Facts = append(g.Facts, attach.Fact{Name: FactGOMAXPROCS, Value: float64(last.ps)})
 	}
 	return g
+}
+
+// shownRuns is how many starts or processes are each told of. More are mostly those of a compiler.
+const shownRuns = 3
+
+// mostOf returns the run with most cycles, or of a few runs the one that is worse off, and what it
+// says.
+func mostOf(all []*run) (best *run, g attach.Reading) {
+	for _, r := range all {
+		if best != nil && len(all) > shownRuns && len(r.cycles) <= len(best.cycles) {
+			continue
+		}
+		read := readConcurrent
+		if r.cycles[0].whole {
+			read = readStopped
+		}
+		this := read(r)
+		if best == nil || len(all) > shownRuns || rank(this.State) > rank(g.State) ||
+			rank(this.State) == rank(g.State) && len(r.cycles) > len(best.cycles) {
+			best, g = r, this
+		}
+	}
+	return best, g
+}
+
+// rank orders states from the best on.
+func rank(s attach.State) int {
+	return slices.Index([]attach.State{attach.Healthy, attach.CannotTell, attach.Ill}, s)
+}
+
+// brief is a run in a few words.
+func (r *run) brief() string {
+	worst, marks := 0.0, []float64(nil)
+	for _, c := range r.cycles {
+		worst = max(worst, c.stop1, c.stop2)
+		marks = append(marks, c.mark)
+	}
+	text := cyclesText(r.cycles)
+	if span := r.cycles[len(r.cycles)-1].at - r.cycles[0].at; span > 0 {
+		text += " over " + seconds(span)
+	}
+	if r.cycles[0].whole {
+		return fmt.Sprintf("%s, worst stop %s", text, r.cycles[0].stopped(worst))
+	}
+	return fmt.Sprintf("%s, marking %s each (median), worst stop %s", text, ms(attach.Median(marks)), ms(worst))
 }
 
 func cyclesText(cs []cycle) string {

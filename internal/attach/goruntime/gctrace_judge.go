@@ -126,12 +126,17 @@ func stalledText(s gcSum, n int) string {
 func judgeSparse(g *attach.Reading, s gcSum, cs []cycle) {
 	first, last := cs[0], cs[len(cs)-1]
 	most := ((last.sinceStart+1)*last.at - first.sinceStart*first.at) / 100 / s.span
+	least := (last.sinceStart*last.at - (first.sinceStart+1)*first.at) / 100 / s.span
 	g.State = attach.CannotTell
 	g.Means = fmt.Sprintf("%s of %d cycles are not in the text; GC used %.0f %% of the CPU since the program started, as printed", count(s.missing, "line", "lines"), s.missing+len(cs), last.sinceStart)
 	g.Not = "how long the other cycles marked, and stopped the world"
 	if most < gcLoss && s.worstStop < longStop {
 		g.State = attach.Healthy
 		g.Means = fmt.Sprintf("GC costs little: it used less than %s of the Ps' time between the first and the last of these lines", percent(most))
+	}
+	if least >= gcLoss && s.perSecond >= gcRate {
+		g.Means = fmt.Sprintf("GC used %s of the CPU or more between the first and the last of these lines, by what they print of the time since the start; the %s between them are not in the text", percent(least), count(s.missing, "line", "lines"))
+		g.Signs = []attach.Sign{{Cause: "frequent-gc", Grade: attach.Candidate, Share: least, Proof: g.Figures[:1]}}
 	}
 	g.Next = []attach.Next{{Command: "GODEBUG=gctrace=1 for a minute under load", Why: "all its lines say what GC takes of the time"}}
 	if g.State == attach.Healthy {
@@ -145,7 +150,7 @@ func judgeFew(g *attach.Reading, s gcSum, cs []cycle) {
 	g.Glance = true
 	if last.sinceStart < 10 && s.worstStop < longStop {
 		g.State = attach.Healthy
-		g.Means = fmt.Sprintf("GC used %.0f %% of the CPU since the program started, and the stops are short", last.sinceStart)
+		g.Means = fmt.Sprintf("GC used %.0f %% of the CPU since the program started, and %s", last.sinceStart, s.stopsAtMost())
 		g.Not = "how often cycles come: these are too few"
 		if len(cs) >= someCycles && s.perSecond >= 1 {
 			g.Means = fmt.Sprintf("%s here; GC used %.0f %% of the CPU since the program started, and both stops of a cycle take %s at most", often(s.perSecond), last.sinceStart, ms(s.worstBoth))
@@ -194,14 +199,38 @@ func judgeFrequent(g *attach.Reading, s gcSum, cs []cycle) {
 // noRoom is why cycles come one after another.
 const noRoom = "the goal is less than 1.5 times the live heap, so the heap has no room (GOGC, GOMEMLIMIT)"
 
+// Up to here a share of the CPU is little, or no matter, and a stop in ms short.
+const (
+	littleCPU = 0.05
+	someCPU   = 0.10
+	shortStop = 1.0
+)
+
+// stopsAtMost bounds the stops in words.
+func (s gcSum) stopsAtMost() string {
+	if s.worstStop < shortStop {
+		return fmt.Sprintf("no stop of the world takes %g ms", shortStop)
+	}
+	return fmt.Sprintf("no stop of the world takes more than %s", ms(s.worstStop))
+}
+
 func judgeWell(g *attach.Reading, s gcSum) {
 	g.State = attach.Healthy
-	g.Means = "GC costs the program little: it takes little CPU, and the world stops for short"
+	g.Means = "GC costs the program little: it takes little CPU, and " + s.stopsAtMost()
 	switch {
+	case s.markShare >= gcMarking && s.cpuShare >= someCPU && 2*s.forced < s.cycles:
+		g.State = attach.CannotTell
+		g.Means = fmt.Sprintf("GC marks %s of the time, which leaves the program fewer of its Ps meanwhile; assists take %s of the Ps' time, and %s", percent(s.markShare), percent(s.assistAll), s.stopsAtMost())
+		g.Not = "how much slower requests are while it marks"
+		g.Next = []attach.Next{{Command: "whystall diagnose --pid PID", Why: "shows what slow requests lost while GC marked"}}
+	case s.cpuShare >= littleCPU:
+		g.Means = fmt.Sprintf("GC takes %s of the CPU time, and %s", percent(s.cpuShare), s.stopsAtMost())
 	case s.perSecond >= gcRate:
 		g.Not = "that many cycles are harm: what they take of the CPU counts"
 	case s.worstStop >= longStop:
 		g.Not = "that such a long stop comes often: it is one among short ones"
+	case s.worstStop >= shortStop:
+		g.Not = fmt.Sprintf("that no request meets the longest stop: such a request waits %s", ms(s.worstStop))
 	}
 	for _, cause := range []string{"frequent-gc", "mark-assist"} {
 		g.Signs = append(g.Signs, attach.Sign{Cause: cause, Grade: attach.Against, Share: s.cpuShare})

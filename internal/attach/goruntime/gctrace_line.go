@@ -24,6 +24,7 @@ type cycle struct {
 	late        bool    // by the runtime, since there was none for two minutes
 	five        bool    // Go 1.5: five clock phases
 	whole       bool    // before Go 1.5: all of the cycle but the sweep is one stop
+	coarse      bool    // its times are printed in whole ms
 }
 
 // cpus is how many CPUs the process may use: the Ps, or fewer.
@@ -262,7 +263,7 @@ func parseStopped(line string) (c cycle, ok bool) {
 	for _, t := range v {
 		c.stop1 += t * scale
 	}
-	c.at, c.whole = -1, true
+	c.at, c.whole, c.coarse = -1, true, scale == 1
 	if len(parts) > 1 {
 		from, to, isHeap := strings.Cut(strings.TrimSuffix(parts[1], " MB"), " -> ")
 		if to, _, _ = strings.Cut(to, " "); isHeap {

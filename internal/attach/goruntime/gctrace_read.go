@@ -34,7 +34,9 @@ type gcSum struct {
 	stopAll             float64 // ms
 	missing             int     // cycles between the first and the last one whose lines are not in the text
 	sparse              bool    // more are missing than there are: no share of the time follows
-	forced              int
+	cycles              int
+	forced              int  // by runtime.GC
+	late                int  // by the runtime
 	cramped             bool // the heap can hardly grow between cycles
 	start               bool // mostly a program's first seconds
 	stops               []float64
@@ -113,6 +115,9 @@ func sumGC(cs []cycle) (s gcSum) {
 		if c.forced {
 			s.forced++
 		}
+		if c.late {
+			s.late++
+		}
 		if i == len(cs)-1 && i > 0 {
 			break
 		}
@@ -120,7 +125,7 @@ func sumGC(cs []cycle) (s gcSum) {
 		stop += c.stop1 + c.stop2
 		capacity += c.mark * c.cpus()
 	}
-	s.medianMark = attach.Median(marks)
+	s.cycles, s.medianMark = len(cs), attach.Median(marks)
 	s.cramped = 2*roomy < len(cs)
 	s.usedOfMark = ratio(assist+workers+idle, capacity)
 	own = max(assist, capacity-workers-idle)
@@ -251,6 +256,9 @@ func unreadable(cs []cycle) (n int) {
 // coarseTick is the longest tick of a coarse clock in s: a phase that shows as 0 took less.
 const coarseTick = 0.016
 
+// unbiased is how many cycles a coarse clock times right in sum: some show as 0, some as a tick.
+const unbiased = 100
+
 // judgeCoarse reads cycles whose times say nothing: it only counts them.
 func judgeCoarse(g *attach.Reading, s gcSum, cs []cycle, zero int) {
 	g.Glance = !s.rated(cs)
@@ -262,7 +270,11 @@ func judgeCoarse(g *attach.Reading, s gcSum, cs []cycle, zero int) {
 	g.State = attach.CannotTell
 	g.Means = "how long marking and the stops take cannot be read, nor GC's share of the CPU: the clock is too coarse"
 	g.Not = "that cycles cost nothing: a phase that is shorter than a tick shows as 0, and the few others show as a tick"
-	if len(cs) >= manyCycle && s.perSecond*coarseTick >= gcLoss {
+	last := cs[len(cs)-1]
+	switch {
+	case last.n >= unbiased && last.sinceStart == 0:
+		g.Means += "; by the same clock GC used less than 1 % of the CPU since the program started"
+	case len(cs) >= manyCycle && s.perSecond*coarseTick >= gcLoss:
 		g.Means = fmt.Sprintf("%s, and what they cost cannot be read: the clock is too coarse", often(s.perSecond))
 		g.Signs = []attach.Sign{{Cause: "frequent-gc", Grade: attach.Candidate, Proof: g.Figures[:2]}}
 	}
@@ -295,11 +307,14 @@ func often(perSecond float64) string {
 	return each(perSecond) + " cycles a second"
 }
 
-func forcedText(s gcSum, n int) string {
-	if s.forced == 0 {
-		return ""
+func forcedText(s gcSum, n int) (out string) {
+	if s.forced > 0 {
+		out = fmt.Sprintf("; %d of %d forced (runtime.GC)", s.forced, n)
 	}
-	return fmt.Sprintf("; %d of %d forced (runtime.GC)", s.forced, n)
+	if s.late > 0 {
+		out += fmt.Sprintf("; %d of %d forced by the runtime, after %s without a cycle", s.late, n, seconds(forcedAfter))
+	}
+	return out
 }
 
 func stopText(s gcSum) string {
@@ -342,6 +357,9 @@ func heapFigure(cs []cycle, last cycle) string {
 	if first := live[0]; last.live >= 2*attach.Median(live) && last.live >= 2*first && last.live >= heapGrown {
 		t = fmt.Sprintf("heap: it grows from %.0f MB live in gc %d to %.0f MB in gc %d", first, cs[0].n, last.live, last.n)
 		goal = []float64{last.goal}
+	}
+	if middle := attach.Median(live); middle >= heapGrown && last.live <= middle/2 {
+		t += fmt.Sprintf(", %.0f MB after the last cycle", last.live)
 	}
 	switch least, most := slices.Min(goal), slices.Max(goal); {
 	case last.goal <= 0:

@@ -40,11 +40,13 @@ func readStopped(r *run) attach.Reading {
 	}), r.cycles[len(r.cycles)-1]
 	own := slices.DeleteFunc(slices.Clone(r.cycles), func(c cycle) bool { return c.late })
 	g.Figures = []string{
-		fmt.Sprintf("a cycle stops the world for %s (median); worst %s (gc %d)", ms(attach.Median(all)), ms(worst.stop1), worst.n),
+		fmt.Sprintf("a cycle stops the world for %s (median); worst %s (gc %d)", last.stopped(attach.Median(all)), last.stopped(worst.stop1), worst.n),
 		fmt.Sprintf("heap %.0f MB before and %.0f MB after the last cycle", last.before, last.live),
 		tookPart(r.cycles),
 	}
-	g.Facts = []attach.Fact{{Name: FactGCPause, Value: worst.stop1 * 1e6}}
+	if worst.stop1 > 0 {
+		g.Facts = []attach.Fact{{Name: FactGCPause, Value: worst.stop1 * 1e6}}
+	}
 	g.Not = "how often the world stops: the lines have no time"
 	if n := len(r.cycles) - len(own); n > 0 {
 		g.Figures = append(g.Figures, fmt.Sprintf("%d of %s forced by the runtime, each after %s without any", n, count(len(r.cycles), "cycle", "cycles"), seconds(forcedAfter)))
@@ -61,15 +63,28 @@ func readStopped(r *run) attach.Reading {
 		g.Not = "how many requests meet one"
 		g.Signs = []attach.Sign{{Cause: "stw-pause", Grade: attach.Candidate, Share: share, Proof: g.Figures[:1]}}
 	case attach.Median(stops(own)) < longStop:
-		g.State, g.Means = attach.Healthy, "collections are short"
+		g.State = attach.Healthy
+		g.Means = fmt.Sprintf("of the collections half or more take no longer than %s", ms(max(1, attach.Median(stops(own)))))
+		if len(own) == 1 {
+			g.Means = fmt.Sprintf("the one collection took %s", last.stopped(own[0].stop1))
+		}
 	default:
 		g.State = attach.Ill
 		g.Means = "before Go 1.5 all marking stops the world: requests wait for the whole of each cycle"
 		g.Signs = []attach.Sign{{Cause: "stw-pause", Grade: attach.Found, Sure: finding.Possible,
-			Proof: []string{fmt.Sprintf("%s, each a stop of %s (median)", count(len(own), "cycle", "cycles"), ms(attach.Median(stops(own))))}}}
+			Remedy: "Go 1.5 or later, which marks beside the program; until then a smaller live heap: its size decides how long a stop is",
+			Proof:  []string{fmt.Sprintf("%s, each a stop of %s (median)", count(len(own), "cycle", "cycles"), ms(attach.Median(stops(own))))}}}
 		g.Next = []attach.Next{{Command: "go version PROGRAM", Why: "Go 1.5 and later mark beside the program; Go 1.8 and later stop it for less than 1 ms"}}
 	}
 	return g
+}
+
+// stopped writes a stop's length, which may be printed in whole ms only.
+func (c *cycle) stopped(v float64) string {
+	if c.coarse && v < 1 {
+		return "less than 1 ms"
+	}
+	return ms(v)
 }
 
 // tookPart says how many threads marked: the one that started the cycle and those that were idle.

@@ -2,6 +2,7 @@ package goruntime
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/finding"
@@ -158,8 +159,42 @@ func judgeSched(r *attach.Reading, samples []snapshot, long int, perP []float64)
 		r.Means = fmt.Sprintf("runnable goroutines queue in %s: a burst, of which these samples say no more", often)
 		r.Next = []attach.Next{{Command: "GODEBUG=schedtrace=100", Why: "more samples say how often it comes"}}
 	default:
-		r.State = attach.Healthy
-		r.Means = "hardly a goroutine waits for a P: run queues are short in all samples"
-		r.Signs = []attach.Sign{{Cause: "sched-latency", Grade: attach.Against, Share: min(1, attach.Median(perP))}}
+		judgeShort(r, samples, perP)
 	}
+}
+
+// queueHalf is the share of samples with all Ps busy from which short queues are no rest.
+const queueHalf = 0.5
+
+// judgeShort reads samples without a long queue.
+func judgeShort(r *attach.Reading, samples []snapshot, perP []float64) {
+	busy, n := 0, len(samples)
+	for _, s := range samples {
+		if s.idle == 0 && s.runnable() > 0 {
+			busy++
+		}
+	}
+	last := samples[n-1]
+	r.State = attach.Healthy
+	switch {
+	case last.at < firstMoment:
+		r.State, r.Glance = attach.CannotTell, true
+		r.Means = fmt.Sprintf("these samples are of the program's first %s: nothing of how it goes on", seconds(last.at))
+		r.Next = []attach.Next{{Command: "GODEBUG=schedtrace=1000 under load", Why: "samples over some seconds say how often goroutines queue"}}
+		return
+	case ratio(float64(busy), float64(n)) >= queueHalf && attach.Median(perP) >= 1:
+		r.State = attach.CannotTell
+		r.Means = fmt.Sprintf("all Ps are busy in %d of %d samples, and %s goroutines wait for each (median): each waits for the turns of those before it whenever it wants to run", busy, n, short(attach.Median(perP)))
+		r.Not = "that requests wait: the goroutines in the queues may be background work"
+		if attach.Median(perP) >= queueSome {
+			r.Signs = []attach.Sign{{Cause: "sched-latency", Grade: attach.Candidate, Share: ratio(float64(busy), float64(n)), Proof: r.Figures[:1]}}
+		}
+		r.Next = []attach.Next{{Command: "whystall diagnose --pid PID", Why: "shows which goroutines queue, and what has the Ps meanwhile"}}
+		return
+	case busy == 0:
+		r.Means = "in no sample do goroutines wait for a P while all are busy"
+	default:
+		r.Means = fmt.Sprintf("queues for a P are short: all Ps are busy while goroutines wait in %d of %d samples, %s for each P at most", busy, n, short(slices.Max(perP)))
+	}
+	r.Signs = []attach.Sign{{Cause: "sched-latency", Grade: attach.Against, Share: min(1, attach.Median(perP))}}
 }

@@ -197,7 +197,7 @@ func parseSnapshots(lines []paste.Line) (out []snapshot, flaws []string) {
 			}
 		}
 		if _, rest, ok := strings.Cut(text, " runqsize="); ok {
-			if n, isNumber := whole(firstWord(rest)); isNumber {
+			if n, isNumber := whole(rest[:digits(rest)]); isNumber { // "0/128" until Go 1.2
 				last := &out[len(out)-1]
 				last.local += n
 				last.locals = true
@@ -238,13 +238,10 @@ func readSched(p *attach.Part) attach.Reading {
 	}
 	r.Title = fmt.Sprintf("schedtrace, %s%s, GOMAXPROCS %d", count(len(all), "sample", "samples"), over, ps)
 	var perP []float64
-	long, idle, busy, spinning, threads := 0, 0, 0, 0, 0
+	long, idle, spinning, threads := 0, 0, 0, 0
 	most := samples[0]
 	for _, s := range samples {
 		threads = max(threads, s.threads)
-		if s.idle == 0 && s.runnable() > 0 {
-			busy++
-		}
 		perP = append(perP, s.perP())
 		if s.queued() {
 			long++
@@ -284,20 +281,8 @@ func readSched(p *attach.Part) attach.Reading {
 		r.Figures = slices.Insert(r.Figures, 1, text)
 	}
 	judgeSched(&r, samples, long, perP)
-	if len(samples) < len(all) && r.State == attach.Healthy {
-		r.Means += " after the first moment"
-	}
 	if len(samples) == 1 && most.at < firstMoment && most.runnable() > 0 {
 		r.Means += "; and it is of the program's start, when all its goroutines are new"
-	}
-	if r.State == attach.Healthy && float64(busy) >= queueAlways*float64(len(samples)) && len(samples) > 1 && attach.Median(perP) >= 1 {
-		r.State, r.Signs = attach.CannotTell, nil
-		r.Means = fmt.Sprintf("all Ps are busy in %d of %d samples, and %s goroutines wait for each (median): each waits for some time slices of 10 ms whenever it wants to run", busy, len(samples), short(attach.Median(perP)))
-		r.Not = "that requests wait: the goroutines in the queues may be background work"
-		if attach.Median(perP) >= queueSome {
-			r.Signs = []attach.Sign{{Cause: "sched-latency", Grade: attach.Candidate, Share: min(1, float64(busy)/float64(len(samples))), Proof: r.Figures[:1]}}
-		}
-		r.Next = []attach.Next{{Command: "whystall diagnose --pid PID", Why: "shows which goroutines queue, and what has the Ps meanwhile"}}
 	}
 	return r
 }

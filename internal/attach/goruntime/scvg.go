@@ -53,20 +53,40 @@ func readScvg(p *attach.Part) attach.Reading {
 	r := attach.Reading{
 		Title: fmt.Sprintf("Go's scavenger, %s", count(len(p.Lines), "line", "lines")),
 		State: attach.Healthy,
-		Means: "the runtime gives unused heap memory back in the background",
+		Means: "the runtime gave unused heap memory back to the system",
 		Not:   "anything about latency: no time is in these lines",
 	}
+	asked := 0
 	for i := len(p.Lines) - 1; i >= 0; i-- {
 		s := scvgLine(p.Lines[i].Text)
-		if strings.Contains(s, "consumed: ") || strings.Contains(s, "% util") {
+		if strings.Contains(p.Lines[i].Text, "scvg-1: ") { // debug.FreeOSMemory, until Go 1.12
+			asked++
+		}
+		if len(r.Figures) == 0 && (strings.Contains(s, "consumed: ") || strings.Contains(s, "% util")) {
 			r.Figures = []string{"last: " + s}
-			if idle, released := scvgField(s, "idle: "), scvgField(s, "released: "); idle > 0 && released == 0 {
-				r.Means = fmt.Sprintf("of the heap %.0f MB are not in use, and none of it has been given back to the system", idle)
-			}
-			break
+			r.Means = givenBack(s, r.Means)
 		}
 	}
+	if asked == len(p.Lines) {
+		r.Means += "; the program asked for it (debug.FreeOSMemory)"
+	}
 	return r
+}
+
+// givenBack says how much of the memory that is not in use the system has back.
+func givenBack(s, otherwise string) string {
+	idle, released := scvgField(s, "idle: "), scvgField(s, "released: ")
+	switch {
+	case idle < 0 || released < 0:
+		return otherwise
+	case idle == 0:
+		return "all of the heap is in use"
+	case released == idle:
+		return fmt.Sprintf("of the heap %.0f MB are not in use, and all of it has been given back to the system", idle)
+	case released == 0:
+		return fmt.Sprintf("of the heap %.0f MB are not in use, and none of it has been given back to the system", idle)
+	}
+	return fmt.Sprintf("of the heap %.0f MB are not in use, of which %.0f MB have been given back to the system", idle, released)
 }
 
 // scvgField is a field of "inuse: 4, idle: 59, sys: 63, released: 58, consumed: 4 (MB)"; -1: not
@@ -139,7 +159,7 @@ func readPacer(p *attach.Part) attach.Reading {
 	if attach.Median(used) > pacerAim {
 		r.State = attach.CannotTell
 		r.Means = "GC used more CPU while it marked than the 25 to 30 % that the pacer aims at: goroutines that allocate had to help"
-		r.Next = []attach.Next{{Command: "GODEBUG=gctrace=1", Why: "its lines say when cycles ran and what they cost"}}
+		r.Next = []attach.Next{{Command: "whystall diagnose --pid PID", Why: "shows what slow requests lost to mark assist, and the sites that allocate"}}
 	}
 	if len(used) > 0 {
 		r.Figures = append(r.Figures, fmt.Sprintf("GC used %.0f %% of the CPU while it marked (median)", attach.Median(used)))
