@@ -47,6 +47,11 @@ var threadcreate = &attach.Kind{
 			Figures: []string{count(n, "thread was made", "threads were made") + " since the start"},
 			Means:   "few threads: the runtime makes one when all others are in system calls or locked",
 			Not:     "how many threads run: blocked ones cost no CPU"}
+		if d.total == 0 {
+			r.State = attach.CannotTell
+			r.Figures = []string{count(n, "thread", "threads") + " in what is shown; the heading, with their sum, is cut off"}
+			r.Means = "it says where the runtime made these threads; of how many is not in the text"
+		}
 		if n >= 1000 {
 			r.State = attach.CannotTell
 			r.Means = "many threads were made: goroutines block in system calls or in cgo, each with a thread of its own"
@@ -166,8 +171,14 @@ func countsHead(s, heading string) bool {
 func ofThreads(lines []paste.Line) bool {
 	return slices.ContainsFunc(lines, func(l paste.Line) bool {
 		f, ok := stackLine(l.Text)
-		return ok && (f.fn == "runtime.allocm" || f.fn == "runtime.newm")
+		return ok && madeThread(f.fn)
 	})
+}
+
+// madeThread reports whether a function is the runtime's that makes a thread. Until Go 1.4 it was
+// in C, without a package.
+func madeThread(fn string) bool {
+	return slices.Contains([]string{"runtime.allocm", "runtime.newm", "runtime.allocm_m", "allocm", "newm"}, fn)
 }
 
 // moreAddresses knows the rest of a line of addresses that a terminal broke, also within one.
@@ -192,7 +203,7 @@ func parseCounts(lines []paste.Line) *dump {
 		t := strings.TrimSpace(line.Text)
 		if n, ok := countLine(t); ok && len(d.stacks) < maxStacks {
 			_, addresses, _ := strings.Cut(t, " @ ")
-			s = &stack{count: n, pc: firstWord(addresses)}
+			s = &stack{count: n, pc: firstWord(addresses), counted: true}
 			if short, ok := strings.CutPrefix(addresses, "... "); ok {
 				s.pc, s.frames = "", []frame{{fn: firstWord(short)}}
 			}

@@ -21,6 +21,9 @@ func (p *picture) readCrash(r *attach.Reading) {
 		where = does(s, p.waits[0])
 		r.Figures = append([]string{where}, r.Figures...)
 	}
+	if asked := p.asked(); asked > 0 && p.memory == "" {
+		r.Figures = append([]string{fmt.Sprintf("the goroutine that ended it asked for %s in one piece", decimal(float64(asked)))}, r.Figures...)
+	}
 	if p.memory != "" {
 		r.Figures = append([]string{p.memory}, r.Figures...)
 	}
@@ -32,6 +35,7 @@ func (p *picture) readCrash(r *attach.Reading) {
 		}
 	} else {
 		r.Means = "the process ended by a crash: " + clip(p.crash)
+		p.readTimeout(r)
 	}
 	if p.deep > 0 {
 		r.Figures = append([]string{"a goroutine's stack reached its limit of " + decimal(p.deep)}, r.Figures...)
@@ -40,7 +44,45 @@ func (p *picture) readCrash(r *attach.Reading) {
 	if strings.Contains(p.crash, "thread exhaustion") {
 		r.Means = "the process ended since it had more threads than Go permits: each call of the system or of C that blocks keeps one"
 	}
-	r.Not = "that it was slow: the process ended"
+	if r.Not == "" {
+		r.Not = "that it was slow: the process ended"
+	}
+}
+
+// asked is how many bytes the goroutine wanted that ran out of memory: the first argument of the
+// runtime's allocator. 0: it did not run out, or the text does not say.
+func (p *picture) asked() uint64 {
+	if !strings.Contains(p.crash, "out of memory") || len(p.stacks) == 0 {
+		return 0
+	}
+	for _, f := range p.stacks[0].frames {
+		if f.fn == "runtime.mallocgc" && len(f.args) > 0 && !f.vague {
+			return f.args[0]
+		}
+	}
+	return 0
+}
+
+// readTimeout reads the dump of a test that did not end in time. The goroutine that panics is the
+// clock's; who has waited longest is more likely what hangs.
+func (p *picture) readTimeout(r *attach.Reading) {
+	if !strings.HasPrefix(p.crash, "panic: test timed out") {
+		return
+	}
+	r.Means = "a test did not end in time, so the test's program ended itself"
+	r.Not = "what the test waited for: any of those that wait may be it, or what it computed"
+	var longest *stack
+	for i, s := range p.stacks {
+		if p.waits[i].kind == waitRuntime || s.minutes == 0 || strings.HasPrefix(s.own().fn, "testing.") {
+			continue
+		}
+		if longest == nil || s.minutes > longest.minutes {
+			longest = s
+		}
+	}
+	if longest != nil {
+		r.Figures = append([]string{"waits longest: " + does(longest, classify(longest))}, r.Figures...)
+	}
 }
 
 // deadlock says what nobody can end any more, where the runtime found that no goroutine can run.

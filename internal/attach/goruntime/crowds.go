@@ -16,7 +16,7 @@ func (p *picture) readDownstream(r *attach.Reading) {
 		if i == 2 {
 			break
 		}
-		r.Figures = append([]string{fmt.Sprintf("%d wait for %s", n, what)}, r.Figures...)
+		r.Figures = append([]string{fmt.Sprintf("%s for %s", waits(n), what)}, r.Figures...)
 		if all := p.n - p.kinds[waitRuntime]; i == 0 && n == all && n > 1 && n < fewWaiters && len(r.Signs) == 0 {
 			at := p.first(func(_ *stack, w wait) bool { return w.down == what })
 			r.Figures = append(r.Figures, does(p.stacks[at], p.waits[at]))

@@ -163,7 +163,24 @@ func readDelve(p *attach.Part) attach.Reading {
 		r.Not = "how long each has waited: the lengths it prints count from 1970, since a dump has no clock"
 	}
 	pic.readLocks(&r)
+	pic.readTurns(&r)
 	return r
+}
+
+// readTurns names the pools for whose turn goroutines wait, where one place is all that is known of
+// each.
+func (p *picture) readTurns(r *attach.Reading) {
+	for i, what := range byMost(p.pools) {
+		line := fmt.Sprintf("%s for %s", waits(p.pools[what]), what)
+		r.Figures = append([]string{line}, r.Figures...)
+		if i > 0 || p.pools[what] < fewWaiters || len(r.Signs) > 0 {
+			continue
+		}
+		r.State = attach.CannotTell
+		r.Means = "goroutines wait for a turn in this moment; who has the others, and for how long, is not in the text"
+		r.Signs = append(r.Signs, attach.Sign{Cause: "pool-exhaustion", Grade: attach.Candidate, Share: ratio(float64(p.pools[what]), float64(p.n)), Proof: []string{line}})
+		r.Next = append(r.Next, attach.Next{Command: "(dlv) goroutines -t", Why: "the stack of each goroutine: who has a turn, and what it does"})
+	}
 }
 
 // longestWait is more minutes than any program has run.

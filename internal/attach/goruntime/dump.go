@@ -14,7 +14,7 @@ import (
 // goroutineDump is stacks as debug=2, a panic, SIGQUIT and runtime.Stack print them.
 var goroutineDump = &attach.Kind{
 	Name:    "goroutine dump",
-	Hints:   []string{"goroutine ", "fatal error: ", "panic: ", "Observed a panic", "SIG", "(", " in state ", "leaked", ".go:", "runtime: "},
+	Hints:   []string{"goroutine ", "fatal error: ", "panic: ", "Observed a panic", "panic serving ", "unexpected goroutines", "SIG", "(", " in state ", "leaked", ".go:", "runtime: "},
 	Claim:   claimDump,
 	Reports: true,
 	Read: func(p *attach.Part) attach.Reading {
@@ -173,6 +173,9 @@ func claimDump(lines []paste.Line) int {
 				end = i + 1
 				continue
 			}
+			if cutPlace(lines, i) {
+				end = i + 1
+			}
 			break
 		}
 		if what == lineCall || what == lineHeader {
@@ -183,6 +186,20 @@ func claimDump(lines []paste.Line) int {
 		}
 	}
 	return end
+}
+
+// cutPlace knows the last line of a text that was cut within a place, right below its call.
+func cutPlace(lines []paste.Line, i int) bool {
+	if i == 0 || dumpLine(lines[i-1].Text) != lineCall {
+		return false
+	}
+	for _, below := range lines[i+1:] {
+		if t := strings.Trim(strings.TrimSpace(below.Text), "`"); t != "" {
+			return false
+		}
+	}
+	t := strings.TrimSpace(lines[i].Text)
+	return strings.HasPrefix(t, "/") && !strings.ContainsAny(t, " \t")
 }
 
 // elided knows a line that stands for a part of the dump which was taken out.
@@ -302,7 +319,8 @@ func (r *dumpReader) take(what lineOf, t string) {
 		r.blanks++
 		return
 	case lineHeader:
-		d.leak = d.leak || leakLine(t)
+		_, goleak := leakHeader(t)
+		d.leak = d.leak || goleak || leakLine(t)
 		h, glued, _ := headerIn(t)
 		if before := t[:max(0, strings.LastIndex(t, "goroutine "))]; glued && d.crash == "" && dumpLine(before) == lineCrash {
 			d.crash = strings.TrimSpace(before)

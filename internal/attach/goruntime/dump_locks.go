@@ -34,9 +34,9 @@ func (p *picture) readLocks(r *attach.Reading) {
 		}
 	}
 	q := p.queues[0]
-	line := fmt.Sprintf("%d wait for %s %s", q.n, q.what(), q.where())
+	line := fmt.Sprintf("%s for %s %s", waits(q.n), q.what(), q.where())
 	if len(q.sites) > 1 {
-		line = fmt.Sprintf("%d wait for %s: %s", q.n, q.what(), q.where())
+		line = fmt.Sprintf("%s for %s: %s", waits(q.n), q.what(), q.where())
 	}
 	if q.addr == 0 && len(p.queues) > 1 {
 		line = fmt.Sprintf("%d wait in Lock: %s", p.locked, sitesText(p.allSites(), p.places()))
@@ -101,6 +101,9 @@ func (p *picture) judgeLocks(r *attach.Reading, q *queue, proof []string) {
 	}
 	cause := "lock-contention"
 	r.Means = "goroutines queue for one lock"
+	if q.addr == 0 {
+		r.Means = "goroutines queue where the program takes a lock, that of one object or of several"
+	}
 	if waiters == 1 {
 		r.Means = "a goroutine waits for a lock for minutes"
 	}

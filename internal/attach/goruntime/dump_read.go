@@ -82,11 +82,14 @@ func lookAt(d *dump) *picture {
 
 func readDump(part *attach.Part, d *dump) attach.Reading {
 	several := countInProse(part.Title)
+	if d.counts { // it has its own
+		several = 0
+	}
 	if len(d.stacks) == 1 && several > 1 {
 		d.stacks[0].count = several // one stack, of as many as the text above it says
 	}
 	p := lookAt(d)
-	r := attach.Reading{Glance: true, State: attach.Healthy, Title: p.title(part)}
+	r := attach.Reading{Glance: true, State: attach.Healthy, Title: p.title(several)}
 	if len(d.stacks) == 0 && d.crash == "" {
 		r.State, r.Means = attach.CannotTell, "the stacks are cut off: nothing follows"
 		return r
@@ -150,6 +153,9 @@ func (p *picture) readCut(r *attach.Reading, several int) {
 		r.State, r.Means = attach.CannotTell, "one goroutine says where it is, and nothing of the others"
 		if p.stacks[max(0, one)].own().fn != "" || p.stacks[max(0, one)].state != "" {
 			r.Figures = append([]string{does(p.stacks[max(0, one)], p.waits[max(0, one)])}, r.Figures...)
+		}
+		if p.stacks[max(0, one)].writer() {
+			r.Means = "the one goroutine that is shown writes this profile: nothing of the others is in the text"
 		}
 		p.readOne(r, p.stacks[max(0, one)], p.waits[max(0, one)])
 	case len(p.stacks) == 1 && several > 1:
@@ -227,7 +233,7 @@ func (p *picture) crowded() (fn string, n int, sleep bool) {
 	return "", 0, false
 }
 
-func (p *picture) title(part *attach.Part) string {
+func (p *picture) title(several int) string {
 	what := "goroutine dump"
 	if p.counts {
 		what = "goroutine profile as text"
@@ -236,8 +242,8 @@ func (p *picture) title(part *attach.Part) string {
 	if p.n == 0 && p.crash != "" {
 		t = "crash of a Go program"
 	}
-	if n := countInProse(part.Title); n >= p.n && n > len(p.stacks) {
-		t = fmt.Sprintf("%s, %s of %d goroutines, as the text above it says", what, count(len(p.stacks), "stack", "stacks"), n)
+	if several >= p.n && several > len(p.stacks) {
+		t = fmt.Sprintf("%s, %s of %d goroutines, as the text above it says", what, count(len(p.stacks), "stack", "stacks"), several)
 	}
 	if p.total > p.n {
 		t += fmt.Sprintf(" of %d (the rest is cut off)", p.total)
@@ -320,7 +326,7 @@ func (p *picture) kindsText() string {
 func (p *picture) readPools(r *attach.Reading) {
 	for i, what := range byMost(p.pools) {
 		n := p.pools[what]
-		line := fmt.Sprintf("%d wait for %s", n, what)
+		line := fmt.Sprintf("%s for %s", waits(n), what)
 		r.Figures = append([]string{line}, r.Figures...)
 		site, stuck := p.permit(what)
 		if stuck {

@@ -40,6 +40,13 @@ func readHeadless(p *attach.Part) attach.Reading {
 	if len(s.frames) == 0 {
 		return r
 	}
+	if madeThread(s.frames[0].fn) {
+		r.Figures = []string{"innermost: " + s.frames[0].fn + at(s.frames[0].at)}
+		r.Means = "the runtime made a thread here, as a threadcreate profile says; the line above the stack, with how many, is cut off"
+		r.Not = "that threads are many, or that any runs"
+		r.Next = []attach.Next{{Command: "curl 'http://HOST:PORT/debug/pprof/threadcreate?debug=1'", Why: "how many threads were made, and where"}}
+		return r
+	}
 	own := s.own()
 	line := "innermost: " + s.frames[0].fn + at(s.frames[0].at)
 	if own.fn != s.frames[0].fn {

@@ -239,6 +239,9 @@ func does(s *stack, w wait) string {
 	}
 	if s.state == "" && w.kind == waitOther && s.id == 0 && s.pc == "" {
 		what = "its state is cut off"
+		if s.counted {
+			what = "waiting or running"
+		}
 	}
 	if s.minutes > 0 {
 		what += ", " + count(s.minutes, "minute", "minutes")

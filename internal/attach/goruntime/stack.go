@@ -18,6 +18,7 @@ type stack struct {
 	created string // function that started it; "": not printed
 	pc      string // first address of a profile's stack, whose own frames of the runtime are not named
 	parked  bool   // pc is where the runtime parks goroutines
+	counted bool   // of a profile with counts, which has no states
 }
 
 // frame is one call of a stack, innermost first.
@@ -239,6 +240,7 @@ func argsStart(line string) int {
 func parsePlace(line string) (string, bool) {
 	line = strings.TrimSpace(line)
 	line, _, _ = strings.Cut(line, "+0x") // a blank before it may be lost
+	line, _, _ = strings.Cut(line, " fp=0x")
 	line = strings.TrimSpace(strings.TrimSuffix(line, " +"))
 	colon := strings.LastIndexByte(line, ':')
 	if colon <= 0 || digits(line[colon+1:]) == 0 || digits(line[colon+1:]) != len(line)-colon-1 {

@@ -75,6 +75,9 @@ func stateKind(s *stack) waitKind {
 	case state == "sync.WaitGroup.Wait":
 		return waitGroup
 	}
+	if s.writer() {
+		return waitRun
+	}
 	for i, f := range s.frames {
 		if i > 12 {
 			break
@@ -104,6 +107,11 @@ func stateKind(s *stack) waitKind {
 		return waitRun
 	}
 	return waitOther
+}
+
+// writer reports whether a stack without a state is of who writes the profile.
+func (s *stack) writer() bool {
+	return s.state == "" && len(s.frames) > 0 && strings.HasPrefix(s.frames[0].fn, "runtime/pprof.")
 }
 
 // inC reports whether a goroutine called C: cgo's calls have a stub in Go, below the runtime's.

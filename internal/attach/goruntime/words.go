@@ -38,6 +38,9 @@ func count(n int, one, many string) string {
 	return strconv.Itoa(n) + " " + many
 }
 
+// waits is "1 waits" or "7 wait".
+func waits(n int) string { return count(n, "waits", "wait") }
+
 // each writes a rate per second.
 func each(v float64) string {
 	if v >= 10 {
