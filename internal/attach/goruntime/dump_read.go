@@ -118,7 +118,7 @@ func readDump(part *attach.Part, d *dump) attach.Reading {
 	if r.Means == "" {
 		r.Means = "nobody waits for a lock; what there is waits to be woken, sleeps or runs"
 		if p.locked > 0 {
-			r.Means = "a few goroutines at a lock in one moment are usual"
+			r.Means = fmt.Sprintf("%s for a lock in this moment, and the others wait to be woken, sleep or run", waits(p.locked))
 		}
 	}
 	if r.Not == "" {

@@ -14,6 +14,9 @@ import (
 // 9.92MB (10398000 bytes)" and `"HeapAlloc":5242880` write it.
 var memField = pattern.New(`([A-Za-z][A-Za-z_-]*(?: [A-Za-z]+)?)"?[ \t]{0,4}[:=][ \t]*"?([0-9][0-9.]*(?:[eE][+-]?[0-9]+)?)(?:[ \t]?(B|bytes|[kKMG]i?B?|ns|us|µs|ms|s)\b)?(?:[ \t]\(([0-9]+) bytes\))?`)
 
+// memCut is a number that somebody cut: "Sys":8533 ...
+var memCut = pattern.New(`[0-9]+\s*(?:\.\.\.|…)\s*$`)
+
 // memLead is the name that a line starts with.
 var memLead = pattern.New(`^[#{&"\s]*([A-Za-z][A-Za-z_-]*(?: [A-Za-z]+)?)"?\s*[:=]`)
 
@@ -76,6 +79,9 @@ func (m *memFields) take(text string) {
 			}
 			m.addPauses(list)
 		}
+	}
+	if cut := memCut.FindStringIndex(text); cut != nil { // its last number is cut as well
+		text = text[:cut[0]]
 	}
 	text = strings.Replace(text, "when heap-alloc >= ", "", 1) // gops' next-gc
 	fields := memField.FindAllStringSubmatch(text, 400)
@@ -210,7 +216,7 @@ func claimMemFields(lines []paste.Line) int {
 		return n
 	}
 	seen := map[string]bool{}
-	end, list, heap := 0, false, false
+	end, list, heap, typed, sizes := 0, false, false, false, false
 	for i, line := range lines {
 		t := strings.TrimSpace(line.Text)
 		if line.Command != "" || i > 2000 {
@@ -227,6 +233,8 @@ func claimMemFields(lines []paste.Line) int {
 		mine := list && onlyNumbers(t) || strings.HasPrefix(t, "# runtime.MemStats") || lead != nil && memName(lead[1]) != ""
 		mine = mine || i > 0 && strings.Trim(t, "{}[], ") == ""
 		known := map[string]bool{}
+		sizes = sizes || lead != nil && memName(lead[1]) == "bysize"
+		typed = typed || strings.Contains(t, "MemStats.") && len(fields) > 0
 		for _, f := range fields {
 			if name := memName(f[1]); name != "" {
 				seen[name], known[name] = true, true
@@ -245,7 +253,9 @@ func claimMemFields(lines []paste.Line) int {
 			own++
 		}
 	}
-	if own < 2 || len(seen) < 4 {
+	// Counts by size are no other program's, nor are fields that are given with their type.
+	sure := sizes && seen["mallocs"] && seen["frees"] || own > 0 && typed
+	if own < 2 && !sure || len(seen) < 4 {
 		return 0
 	}
 	return end

@@ -84,11 +84,12 @@ func (m *memFields) judge(r *attach.Reading) {
 		r.Means = fmt.Sprintf("the runtime keeps %s that the heap does not use and has not given back to the system: memory that the process has, and no leak", finding.Bytes(int64(kept)))
 		r.Next = []attach.Next{{Command: "GODEBUG=gctrace=1 for a minute under load", Why: "says to which size the heap grows before each cycle; GOMEMLIMIT or a lower GOGC bounds it"}}
 	case hasShare || len(m.pauses) > 0:
-		r.Means = "since the start, GC took little of the CPU"
+		worst := slices.Max(append(m.pauses, 0))
+		r.Means = fmt.Sprintf("since the start, GC took %s of the CPU", percent(share))
 		if !hasShare {
-			r.Means = "it shows how much memory the heap has and needs; the last stops were short"
+			r.Means = fmt.Sprintf("it shows how much memory the heap has and needs; of the stops that are listed none took more than %s", ms(worst/1e6))
 		}
-		if worst := slices.Max(append(m.pauses, 0)); worst >= veryLong*1e6 {
+		if worst >= veryLong*1e6 {
 			r.Means = fmt.Sprintf("one of the last stops took %s, and most are short: such a stop is mostly a thread that got no CPU", ms(worst/1e6))
 		}
 	}

@@ -308,7 +308,10 @@ func judgePrometheus(r *attach.Reading, a, b map[string]evidence.Record) {
 	if used := total - idle; total > 0 && used > 0 && gc >= 0 && has("/go/cpu/gc:ns") && has("/go/cpu/idle:ns") {
 		share := min(1, gc/used)
 		line += fmt.Sprintf("; GC took %s of the CPU used", percent(share))
-		r.State, r.Means = attach.Healthy, "GC takes little of the CPU that the process uses"
+		r.State, r.Means = attach.Healthy, fmt.Sprintf("GC takes %s of the CPU that the process uses", percent(share))
+		if share >= gcUnclear {
+			r.State = attach.CannotTell
+		}
 		if share >= gcOfUsed && used >= gcLeast*total {
 			r.State, r.Means = attach.Ill, fmt.Sprintf("GC takes %s of the CPU that the process uses", percent(share))
 			r.Signs = []attach.Sign{{Cause: "frequent-gc", Grade: attach.Found, Sure: finding.Possible, Share: share, Proof: []string{line}}}

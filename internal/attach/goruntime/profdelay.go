@@ -134,7 +134,7 @@ func (p *profile) readDelay(r *attach.Reading) {
 		r.Signs = []attach.Sign{{Cause: cause, Grade: attach.Found, Sure: finding.Possible, Share: min(1, share), Proof: r.Figures}}
 	case p.duration > 0 && p.least == 0:
 		r.State = attach.Healthy
-		r.Means = p.waiters() + " hardly wait for mutexes"
+		r.Means = fmt.Sprintf("%s wait %.2g s in each second for mutexes, all of them together", p.waiters(), share)
 		r.Signs = []attach.Sign{{Cause: "lock-contention", Grade: attach.Against, Share: share}}
 	default:
 		r.Means = "it names the code that held mutexes while others waited: the stack is of the unlock"

@@ -46,7 +46,10 @@ func (p *profile) readGoroutineSums(r *attach.Reading) {
 	if fn := most(p.flat, nil); fn != "" && p.flat[fn] > 0 {
 		r.Figures = append(r.Figures, fmt.Sprintf("%.0f in %s%s", p.flat[fn], fn, p.of(p.flat[fn])))
 	}
-	r.Means, r.Not = "hardly a goroutine waits for a lock", "how long each has waited: it is one moment"
+	r.Means, r.Not = "no goroutine waits for a lock in this moment", "how long each has waited: it is one moment"
+	if lock > 0 {
+		r.Means = fmt.Sprintf("%.0f of %.0f goroutines wait for a lock in this moment", lock, p.total)
+	}
 	if cut {
 		r.State = attach.CannotTell
 		r.Means = "goroutines that wait are all parked in one function of the runtime; the rows that would say how many wait for a lock are not shown"

@@ -2,6 +2,7 @@ package goruntime
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -180,7 +181,11 @@ func (p *profile) read(title string) attach.Reading {
 		r.Figures = []string{fmt.Sprintf("%.0f threads were made", p.total)}
 		r.Means, r.Not = "threads that the runtime made since the start", "how many threads run: blocked ones cost no CPU"
 	default:
-		p.figures(&r, func(v float64) string { return fmt.Sprintf("%.4g", v) })
+		whole := func(v float64) string { return fmt.Sprintf("%.0f", v) }
+		if p.total > 0 && len(p.flat) > 0 {
+			r.Figures = append(r.Figures, whole(p.total)+" in all: objects, goroutines or events, for their unit is not printed")
+		}
+		p.figures(&r, whole)
 		r.State, r.Means = attach.CannotTell, "which profile it is was cut off, so nothing follows from its sums"
 		if fn := most(p.cum, resolves); fn != "" && p.cum[fn] >= 0.25*p.total && p.total > 0 {
 			r.Means += fmt.Sprintf("; %s of it is in the C library's resolution of names (getaddrinfo), which asks a name server and keeps a thread each time", percent(p.cum[fn]/p.total))
@@ -209,10 +214,13 @@ func (p *profile) figures(r *attach.Reading, unit func(float64) string) {
 		}
 		r.Figures = append(r.Figures, fmt.Sprintf("most in itself%s: %s, %s%s", of, fn, unit(p.flat[fn]), p.of(p.flat[fn])))
 	}
-	if own != "" {
+	if own != "" && p.cum[own] >= worthNaming*p.total {
 		outside := "outside the runtime"
 		if p.cum[most(p.cum, func(fn string) bool { return strings.HasPrefix(fn, "net/http.") })] > p.cum[own] {
 			outside += " and net/http"
+		}
+		if of := most(p.cum, func(fn string) bool { return library(fn) && !strings.HasPrefix(fn, "runtime") }); p.cum[of] > p.cum[own] {
+			outside += " and what the system and locks have" // syscall, sync, os
 		}
 		if all != "" {
 			outside += fmt.Sprintf(" (nearly all is below %s)", all)
@@ -224,8 +232,9 @@ func (p *profile) figures(r *attach.Reading, unit func(float64) string) {
 // A function that has nearly all with what it calls, and hardly anything itself, only starts what
 // the others do. Another one is named, unless it has too little.
 const (
-	nearlyAll = 0.9
-	hardlyAny = 0.1
+	nearlyAll   = 0.9
+	hardlyAny   = 0.1
+	worthNaming = 0.02 // of the total; with less a function says nothing of the whole
 )
 
 // busiest is the program's own function with most, with what it calls, and the one that starts
@@ -290,8 +299,26 @@ func (p *profile) readHeap(r *attach.Reading) {
 	r.Means = "it shows which code allocated the memory"
 	r.Not = "anything about latency"
 	if p.kind == profAllocs {
-		r.Not = "how much memory is in use: most of it is garbage by now; nor anything about latency"
+		r.Not = "how much memory is in use, for what is garbage by now is counted too; nor anything about latency"
 	}
+}
+
+// readRows reads one row of a table, or two, that a person quotes.
+func (p *profile) readRows(unit string) attach.Reading {
+	r := attach.Reading{Title: "a row of a table that pprof printed", State: attach.Context,
+		Means: "it says what one function has of a profile", Not: "that others have less: the rest of the table is not here"}
+	if len(p.flat) > 1 {
+		r.Title = fmt.Sprintf("%d rows of a table that pprof printed", len(p.flat))
+		r.Means = "they say what some functions have of a profile"
+	}
+	write := func(v float64) string { return finding.Duration(int64(v)) }
+	if unit == "B" {
+		write = func(v float64) string { return finding.Bytes(int64(v)) }
+	}
+	for _, fn := range slices.Sorted(maps.Keys(p.flat)) {
+		r.Figures = append(r.Figures, fmt.Sprintf("%s: %s%s in itself, %s%s with what it calls", fn, write(p.flat[fn]), p.of(p.flat[fn]), write(p.cum[fn]), p.of(p.cum[fn])))
+	}
+	return r
 }
 
 // tell adds to the first figure how much of the whole a table shows, where that is little.

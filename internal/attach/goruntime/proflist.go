@@ -14,6 +14,11 @@ func (p *profile) readList(lines []paste.Line) attach.Reading {
 	r := attach.Reading{Title: "pprof -list", State: attach.Healthy, Means: "it shows which lines of the source used the profile's quantity", Not: "what requests waited for"}
 	var compiles []listed
 	r.Figures, compiles = listFigures(lines)
+	if len(r.Figures) == 0 {
+		r.State, r.Means = attach.CannotTell, "the lines of the function are cut off: nothing follows"
+		return r
+	}
+	p.readListed(&r, lines)
 	if len(compiles) > 0 && p.kind != profGoroutine {
 		top := compiles[0]
 		r.Means = fmt.Sprintf("line %s takes %s of its function, %s, and compiles a regular expression each time it runs: compiled once, outside of the function, it costs that once", top.number, percent(min(1, top.v/top.all)), top.sum)
@@ -43,6 +48,42 @@ func (p *profile) readList(lines []paste.Line) attach.Reading {
 		}
 	}
 	return r
+}
+
+// address is what a line of -disasm has in the place of a source line's number.
+var address = pattern.New(`^[0-9a-f]{5,16}:$`)
+
+// readListed says of which quantity the lines are, where the head says of which profile they are.
+func (p *profile) readListed(r *attach.Reading, lines []paste.Line) {
+	for _, line := range lines {
+		if f := strings.Fields(line.Text); len(f) > 3 && address.MatchString(f[2]) {
+			r.Title, r.Means = "pprof -disasm", "it shows which instructions used the profile's quantity"
+			break
+		}
+	}
+	kind := p.kind
+	if _, unit, ok := amount(listedSum(lines)); ok && unit == "B" && kind == profOther {
+		kind = profHeap
+	}
+	switch kind {
+	case profHeap, profAllocs:
+		r.Means, r.Not = "it shows which lines of the source allocated the memory", "anything about latency"
+	case profMutex, profBlock, profDelay:
+		r.State = attach.CannotTell
+		r.Means = "it adds up waits by line: in a profile of mutexes, how long others waited until the line unlocked; in one of blocking, how long the line waited"
+		r.Not = "how much requests lose now: such a sum is mostly since the start, and so no rate"
+		r.Next = []attach.Next{{Command: "go tool pprof -top 'http://HOST:PORT/debug/pprof/mutex?seconds=10'", Why: "gives a rate; or whystall diagnose --pid PID"}}
+	}
+}
+
+// listedSum is what the first listed function has with what it calls, as printed: "1.25GB".
+func listedSum(lines []paste.Line) string {
+	for _, line := range lines {
+		if f := strings.Fields(line.Text); len(f) > 3 && f[2] == "(flat," {
+			return f[1]
+		}
+	}
+	return ""
 }
 
 // parked is how many a function has with what it calls, by "0  20 (flat, cum) 0.005% of Total", and
@@ -80,7 +121,7 @@ func listLine(s string) bool {
 			return false
 		}
 	}
-	return strings.Contains(f[2], ":") && digits(f[2]) > 0 || strings.HasPrefix(f[2], "(flat")
+	return strings.Contains(f[2], ":") && digits(f[2]) > 0 || address.MatchString(f[2]) || strings.HasPrefix(f[2], "(flat")
 }
 
 // fileBelow knows the name of a listed function's file that was broken off its line.

@@ -182,7 +182,11 @@ func claimPprof(lines []paste.Line) int {
 	}
 	end, rows, rules, titles, heads, listed, traces := 0, 0, 0, 0, 0, 0, 0
 	beside := 0 // lines of -tree and -peek that stand above and below a function's own
+	named := 0  // rows that can be nothing else
 	done := func() int {
+		if named > 0 && named == end {
+			return end
+		}
 		if rows > 0 {
 			return pprofEnd(end, rows+beside/2, titles, traces, listed)
 		}
@@ -195,7 +199,10 @@ func claimPprof(lines []paste.Line) int {
 			}
 			break
 		}
-		what, _ := pprofLine(line.Text)
+		what, r := pprofLine(line.Text)
+		if what == profRow && r.unit != "" && strings.Contains(r.fn, ".") {
+			named++
+		}
 		if what == profNone && rules > 0 && listed == 0 && traceLine(line.Text) {
 			what = profTrace
 		}
@@ -210,7 +217,7 @@ func claimPprof(lines []paste.Line) int {
 			if strings.TrimSpace(line.Text) == "" && (rows+heads+traces+listed > 0) {
 				continue
 			}
-			return done()
+			return max(done(), headsEnd(lines, end, heads))
 		case profRow:
 			rows++
 		case profTitle:
@@ -229,10 +236,14 @@ func claimPprof(lines []paste.Line) int {
 		}
 		end = i + 1
 	}
-	if end > 0 && (heads >= 3 || strings.Contains(lines[0].Text, "Entering interactive mode") || strings.Contains(lines[0].Text, "Generating report in ")) && end == heads {
-		return end // what follows is cut off, or stands below the tool's own prompt
-	}
-	return done()
+	return max(done(), headsEnd(lines, end, heads))
+}
+
+// headsEnd is the end of a head alone: what follows is cut off, or stands below the tool's own
+// prompt. 0: it is none.
+func headsEnd(lines []paste.Line, end, heads int) int {
+	own := strings.Contains(lines[0].Text, "Entering interactive mode") || strings.Contains(lines[0].Text, "Generating report in ")
+	return attach.ClaimIf(end == heads && (heads >= 3 || heads > 0 && own), end)
 }
 
 // ownPrompt knows commands at pprof's own prompt.
@@ -303,6 +314,9 @@ func readPprof(part *attach.Part) attach.Reading {
 	if t.listed {
 		return p.readList(part.Lines)
 	}
+	if t.titles == 0 && t.rows > 0 && t.rows < 3 && t.rows == len(part.Lines) {
+		return p.readRows(t.unit)
+	}
 	if len(p.flat)+len(p.stacks)+t.titles == 0 {
 		return attach.Reading{Title: "the head of pprof's output", State: attach.Context, Means: "it says of which profile the tables below it are", Not: "anything by itself"}
 	}
@@ -345,7 +359,8 @@ func (p *profile) fromAbove(part *attach.Part) {
 }
 
 // sampleTypes is what of a profile is shown, by the names that pprof's options have.
-var sampleTypes = pattern.New(`(?:--?|sample_index[= ]\s*)(alloc_space|alloc_objects|inuse_space|inuse_objects)\b`)
+// At its own prompt a name alone chooses as well.
+var sampleTypes = pattern.New(`(?:^|;\s*|--?|sample_index[= ]\s*)(alloc_space|alloc_objects|inuse_space|inuse_objects)\b`)
 
 // diffOption knows the options that take another profile off.
 var diffOption = pattern.New(`(?:^|\s)--?(?:diff_)?base[= ]`)
