@@ -316,7 +316,8 @@ func readSlowQueue(t *bpfTable) attach.Reading {
 	if t.behindIdle(&r, proof) {
 		return r
 	}
-	if l.max() >= 0.001 {
+	t.rows = slices.DeleteFunc(slices.Clone(t.rows), func(row bpfRow) bool { return kernelThread(row.owner()) })
+	if l := t.latencies("LAT(us)", 1e-6); l.max() >= queuedLong || l.sum >= queuedInAll {
 		r.Signs = append(r.Signs, attach.Sign{Cause: "cpu-contention", Grade: attach.Candidate, Proof: []string{proof}})
 		if t.behindThreads() {
 			r.Not = "Only waits above the threshold are listed, so they are no share of all."
@@ -327,6 +328,13 @@ func readSlowQueue(t *bpfTable) attach.Reading {
 	r.Next = append(r.Next, ask("cat /sys/fs/cgroup/CGROUP/cpu.stat; sleep 10; cat /sys/fs/cgroup/CGROUP/cpu.stat", 0, "nr_throttled that rises says quota; else it is the CPUs"))
 	return r
 }
+
+// Waits for a CPU in seconds that are worth a word, those of the kernel's own threads left out: one
+// that is long, or so much in all.
+const (
+	queuedLong  = 0.002
+	queuedInAll = 0.050
+)
 
 // behindThreads reports whether each row names the thread that had the CPU (-P): then a neighbour
 // held it, and nothing speaks for a quota.

@@ -85,7 +85,7 @@ var bpfTools = divided([]bpfTool{
 	{name: "tcptop", has: "RADDR RX_KB TX_KB", unlike: "MS", read: readSessions},
 	{name: "tcptop", has: "RADDR6 RX_KB TX_KB", unlike: "MS", read: readSessions},
 	{name: "tcpstates", has: "OLDSTATE MS", read: readSessions},
-	{name: "tcpstates", has: "LPORT RPORT OLDSTATE -> NEWSTATE", listed: listed{what: "change of state", by: "C-COMM",
+	{name: "tcpstates", has: "LPORT RPORT OLDSTATE -> NEWSTATE", listed: listed{what: "state change", by: "C-COMM",
 		means: "It lists changes of states of connections, each with the milliseconds in the old one.",
 		not:   "How long a connection stays open is no latency of a request."}},
 	{name: "tcpconnect", has: "PID SADDR DADDR DPORT", unlike: "T", read: readSessions},

@@ -334,7 +334,7 @@ func (t *tally) conclude(r *attach.Reading) {
 		r.Means = fmt.Sprintf("%s of the busy CPU time is in one function of the program: it computes there, or it spins for a lock or a counter that threads share, which looks the same.", pct(t.share(t.mostOwn())))
 		r.Next = append(r.Next, ask("perf annotate --stdio -s FUNCTION", 0, "whether it stands at an atomic instruction or a pause"))
 	case own >= 0.5:
-		r.Means = "The CPU time is the program's own computing, which is no stall. No mechanism of the runtime or the kernel stands out."
+		r.Means = fmt.Sprintf("%s of the busy CPU time is the program's own computing, which is no stall. No mechanism of the runtime or the kernel stands out.", pct(own))
 	default:
 		r.Means = "No mechanism of the runtime or the kernel that makes threads stall stands out."
 	}

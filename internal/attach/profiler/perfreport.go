@@ -328,6 +328,12 @@ func (s *perfSection) add(row perfRow, below []string) {
 	if row.children > s.p.through.share && row.self < row.children/2 {
 		s.p.through = reached{row.symbol, row.children}
 	}
+	if inKernel && row.children > 2*row.self && row.comm != "swapper" {
+		if s.p.calls == nil {
+			s.p.calls = map[string]float64{}
+		}
+		s.p.calls[row.symbol] += row.children
+	}
 	s.caller(row, below)
 	left := row.self
 	for _, c := range chains(below, row.symbol, row.self) {

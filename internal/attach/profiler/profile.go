@@ -39,6 +39,7 @@ type profile struct {
 	pid     int
 	below   map[string]float64 // of a tree that was cut: shares by function, with what it calls
 	self    map[string]float64 // shares by function alone, of rows that the tree took the place of
+	calls   map[string]float64 // shares of the kernel's functions with all that they call, of rows with little by themselves
 	through reached            // the row with most of it that has next to nothing by itself
 	callers *tally             // of some of it, with stacks, where the profile itself has none; nil: none
 }
@@ -251,6 +252,31 @@ func (t *tally) top(of map[string]float64, n int, least float64) string {
 	return strings.Join(out, ", ")
 }
 
+// callsMuch is a share of all that is worth a word beside the functions by themselves.
+const callsMuch = 0.1
+
+// called lists functions of the kernel with all that they call. Those that differ little from one
+// that is listed are on the way to it.
+func (t *tally) called() string {
+	if len(t.p.below) > 0 {
+		return ""
+	}
+	var out []string
+	last := 2.0
+	for _, name := range attach.Largest(t.p.calls) {
+		share := t.p.calls[name]
+		if share < callsMuch || len(out) == 3 {
+			break
+		}
+		if share > 0.85*last || entries[name] || idlers[name] {
+			continue
+		}
+		out = append(out, pct(share)+" "+name)
+		last = share
+	}
+	return strings.Join(out, ", ")
+}
+
 // figures are the lines that a person wants first.
 func (t *tally) figures() []string {
 	var out []string
@@ -266,6 +292,9 @@ func (t *tally) figures() []string {
 		out = append(out, s)
 	} else if t.unnamed > 0 && !t.bare {
 		out = append(out, pct(t.unnamed/t.whole)+" without a symbol")
+	}
+	if s := t.called(); s != "" {
+		out = append(out, "with what they call: "+s)
 	}
 	kinds := map[string]float64{}
 	for kind, part := range t.kinds {

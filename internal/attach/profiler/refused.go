@@ -10,6 +10,12 @@ import (
 
 // refused are tools whose output says nothing of waiting, by name, with what would.
 var refused = []*attach.Kind{
+	{Name: "dd", Claim: linesLike(2, pattern.New(`^(\d+\+\d+ records (in|out)|\d+ bytes( \(.*\))* copied, .*)$`)),
+		Hints:   []string{" records in", " records out"},
+		Refused: "dd says how fast it copied once: whether a service waits for a disk is not in it. Record the service: whystall diagnose --pid PID"},
+	{Name: "perf bench", Claim: linesLike(2, pattern.New(`^(# Running '?[\w/ ]+'? benchmark:|# Executed [\d,]+ .*|# \d+ .* per group|# \d+ groups =+ \d+ .* run|Total time: [\d.,]+ (\[sec\]|\[msec\]|usecs)|[\d.,]+ (usecs|nsecs)/op|[\d,]+ ops/sec)$`)),
+		Hints:   []string{"# Running ", "# Executed ", "Total time: "},
+		Refused: "perf bench measures calls of the kernel by a program of its own: it says nothing of a service. Record the service itself: whystall diagnose --pid PID"},
 	{Name: "valgrind", Claim: linesLike(2, pattern.New(`^(==|--|\*\*)\d+(==|--|\*\*)`)),
 		Hints:   []string{"==", "--", "**"},
 		Refused: "valgrind runs a program tens of times slower on one CPU: its output finds errors, and nothing of it is true of the service's times. Record the service itself: whystall diagnose --pid PID"},

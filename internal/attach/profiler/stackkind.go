@@ -90,7 +90,42 @@ func claimStacks(lines []paste.Line) int {
 		}
 		return true
 	})
+	if end == 0 && sure && bareStack(lines) > 0 {
+		return bareStack(lines)
+	}
 	return attach.ClaimIf(sure, end)
+}
+
+// bareStack counts the lines of one stack of a thread off CPU whose time was cut off.
+func bareStack(lines []paste.Line) int {
+	first := strings.TrimSpace(lines[0].Text)
+	if first, _, _ = strings.Cut(first, "+"); !schedulerPlumbing[first] {
+		return 0
+	}
+	n := 0
+	for n < min(len(lines), 260) && lines[n].Command == "" && stackFrame.MatchString(strings.TrimSpace(lines[n].Text)) {
+		n++
+	}
+	if n < 5 {
+		return 0
+	}
+	return n
+}
+
+// readBareStack says what a stack without its time waits in.
+func readBareStack(p *attach.Part) attach.Reading {
+	var names []string
+	for _, text := range texts(p) {
+		if m := stackFrame.FindStringSubmatch(text); m != nil {
+			name, _, _ := strings.Cut(m[1], "+0x")
+			names = append(names, name)
+		}
+	}
+	kind := waitOf(names)
+	return attach.Reading{Title: "a stack of a thread off CPU, without its time", State: attach.CannotTell,
+		Figures: []string{fmt.Sprintf("it is in %s: %s", placeOf(kind, names), kind)},
+		Means:   "Which thread it is, and how long it waited, was cut off.",
+		Not:     "Threads that wait for work make up most of such stacks."}
 }
 
 // stackBlock is one stack with its number.
@@ -163,6 +198,9 @@ func offCPUStack(names []string) bool {
 
 func readStacks(p *attach.Part) attach.Reading {
 	blocks, head := stackBlocks(p)
+	if len(blocks) == 0 && bareStack(p.Lines) > 0 {
+		return readBareStack(p)
+	}
 	total, off, woken := 0.0, 0.0, false
 	for _, b := range blocks {
 		total += b.value

@@ -30,6 +30,7 @@ type tracedCall struct {
 	relative bool // at is the distance from the line before
 	marked   bool // ltrace -S marks system calls
 	futex    futexWait
+	addr     string // of a futex
 }
 
 var (
@@ -37,7 +38,9 @@ var (
 	callName = pattern.New(`^(?:<\.\.\. )?((?:[\w.+-]+->)?[A-Za-z_][\w@.:~]*)(?:\(| resumed>)`)
 	callTime = pattern.New(`<(\d+\.\d{3,9})>$`)
 	callEnd  = pattern.New(`\)\s*= `)
-	callErr  = pattern.New(`= -1 (E[A-Z0-9]+)(?: |$)`)
+	// the lock or condition of a futex call
+	futexAddr = pattern.New(`^futex\((0x[0-9a-f]+),`)
+	callErr   = pattern.New(`= -1 (E[A-Z0-9]+)(?: |$)`)
 	// "     0.060 ( 0.082 ms): redis/12 openat(dfd: CWD) = 3"
 	perfCall = pattern.New(`^(\d+[.,]\d{3}|\?)\s+\(\s*(\d+[.,]\d{3}|[^)]*)(?: ms)?\s*\):\s+(?:(\S+)/(\d+)\s+)?(?:\.\.\. \[continued\]: )?(\w+)\(`)
 )
@@ -74,6 +77,9 @@ func tracedCallOf(text string) (c tracedCall, ok bool) {
 		c.relative = c.at < 1e6
 	}
 	c.open = strings.Contains(text, "<unfinished") || strings.HasSuffix(text, "<no return ...>")
+	if a := futexAddr.FindStringSubmatch(m[8]); a != nil {
+		c.addr = a[1]
+	}
 	if c.open && c.name == "futex" {
 		c.futex = futexWaitOf(m[8])
 	}
@@ -151,6 +157,8 @@ type callSum struct {
 	longest float64 // of a summary, which has no single calls
 	each    []float64
 	errs    map[string]int
+	addr    string // of a futex, if all calls are on one
+	mixed   bool
 }
 
 // callTrace is the calls of a trace.
@@ -194,6 +202,8 @@ func (t *callTrace) add(c *tracedCall) {
 	}
 	t.n++
 	s.n++
+	s.mixed = s.mixed || s.n > 1 && c.addr != s.addr
+	s.addr = c.addr
 	if c.errno != "" {
 		s.errs[c.errno]++
 	}
@@ -225,6 +235,9 @@ func (t *callTrace) sums() []*callSum {
 // says is a line about one call.
 func (s *callSum) says() string {
 	line := fmt.Sprintf("%s: %s", s.name, attach.Plural(s.n, "call"))
+	if s.n > 1 && !s.mixed && s.addr != "" {
+		line += ", all on " + s.addr
+	}
 	if len(s.each) > 0 {
 		each := slices.Sorted(slices.Values(s.each))
 		line += fmt.Sprintf(", median %s, longest %s, %s in all", lasts(attach.Median(each)), lasts(each[len(each)-1]), lasts(s.seconds))
