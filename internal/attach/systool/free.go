@@ -91,6 +91,7 @@ type memory struct {
 	held                                float64 // used without the cache, where a row says so
 	swap, swapUsed                      float64
 	hasAvailable, hasSwap               bool
+	hasFree, hasCache                   bool    // of top, which may be cut off, or be in another language
 	partial                             bool    // the page cache is not counted apart
 	unit                                float64 // of amounts without one; 0 or 1: none
 }

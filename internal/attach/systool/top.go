@@ -1,7 +1,6 @@
 package systool
 
 import (
-	"math"
 	"slices"
 	"strings"
 
@@ -21,17 +20,13 @@ var top = &attach.Kind{
 
 var (
 	topFirst = pattern.New(`^top - \d+[:h]\d+`)
-	topTasks = pattern.New(`^(?:Tasks|Threads|Processes|Aufgaben|Tâches|Tareas)\s?:\s*(\d+)\s+(?:total|gesamt)`)
+	topTasks = pattern.New(`^(?:Tasks|Threads|Processes|Aufgaben|Tâches|Tareas)\s?:\s*(\d+)\s+(?:total|gesamt)|^\pL+\s?: *(\d+) \pL+(?:, +\d+ \pL+\.?(?: \pL+\.?)?){4}$`)
 	topCPU   = pattern.New(`^%?Cpu(?:\(s\)|\d+)? *:|^%CPU(?:\(s\)|\d+)? *:`)
-	topMem   = pattern.New(`^(?:[KMGTPE]iB )?(?:Mem|Swap|Spch|Échan)\s?:\s*[\d.,]+`)
+	topMem   = pattern.New(`^(?:[KMGTPE]iB )?(?:Mem|Swap|Spch|Échan)\s?:\s*[\d.,]+|^[KMGTPE]iB \pL+\.?\s?: *\d[\d.,]* \pL+, `)
 	topLoad  = pattern.New(`load average: *([\d.,]+), +([\d.,]+), +([\d.,]+)`)
 	topTight = pattern.New(`load average: *(\d+\.\d+), ?(\d+\.\d+), ?(\d+\.\d+)`)
-	// topShare is one share of a line of CPUs: "5.9 us", "0.7%us", "2,1 us".
-	topShare = pattern.New(`(\d[\d.]*(?:,\d+)?)\s*%?\s*(us|sy|ni|id|wa|hi|si|st|gu)\b`)
 	// topGraph is the line of CPUs as a bar: user and system before it, both together within.
 	topGraph = pattern.New(`: *([\d.,]+)/([\d.,]+) +(\d+)\[`)
-	// topAmount is one amount of a line of memory. A + stands where figures were cut off.
-	topAmount = pattern.New(`([\d.,]+)([kKmMgGtT]?)(\+?) *(total|free|used|buff/cache|buffers|cached Mem|cached|avail)`)
 )
 
 // topNames are columns of which a line of names has at least three: with them in it, a table of
@@ -103,7 +98,7 @@ func topSummary(text string) bool {
 		return false // most lines, without asking four patterns
 	}
 	return topFirst.MatchString(text) || topTasks.MatchString(text) || topMem.MatchString(text) ||
-		topCPU.MatchString(text) && (len(topShare.FindAllString(text, 8)) >= 3 || topGraph.MatchString(text))
+		topCPU.MatchString(text) && (len(topPair.FindAllString(text, 8)) >= 3 || topGraph.MatchString(text))
 }
 
 // topWhole reports whether a line is complete, below these names of columns.
@@ -185,14 +180,7 @@ func parseTop(p *attach.Part) (all []screen) {
 		case topFirst.MatchString(text):
 			s.load = loads(text)
 		case topTasks.MatchString(text):
-			s.total, _ = whole(topTasks.FindStringSubmatch(text)[1])
-			s.threads = strings.HasPrefix(text, "Threads")
-			if m := topRunning.FindStringSubmatch(text); m != nil {
-				s.running, _ = whole(m[1])
-			}
-			if m := topZombies.FindStringSubmatch(text); m != nil {
-				s.zombies, _ = whole(m[1])
-			}
+			s.tasks(text)
 		case topCPU.MatchString(text):
 			s.shares(text)
 		case topMem.MatchString(text):
@@ -211,11 +199,6 @@ func parseTop(p *attach.Part) (all []screen) {
 	return all
 }
 
-var (
-	topRunning = pattern.New(`,\s*(\d+) (?:running|laufend)`)
-	topZombies = pattern.New(`,\s*(\d+) zombie`)
-)
-
 // loads are the load averages of 1, 5 and 15 minutes.
 func loads(text string) (out []float64) {
 	m := topTight.FindStringSubmatch(text)
@@ -224,6 +207,9 @@ func loads(text string) (out []float64) {
 	}
 	if m == nil {
 		m = loadColon.FindStringSubmatch(text)
+	}
+	if m == nil && topFirst.MatchString(text) {
+		m = topLoadLast.FindStringSubmatch(text)
 	}
 	for _, s := range m[min(1, len(m)):] {
 		f, ok := number(strings.TrimRight(s, ",."))
@@ -237,99 +223,3 @@ func loads(text string) (out []float64) {
 
 // loadColon also knows macOS' "load averages: 1.1 1.2 1.3" and busybox' lines.
 var loadColon = pattern.New(`(?i)load averages?: *([\d.,]+),? +([\d.,]+),? +([\d.,]+)`)
-
-// topOneCPU names a CPU in a line of one or two.
-var topOneCPU = pattern.New(`%?Cpu(\d+) *:`)
-
-// shares reads a line of CPUs; newer versions print two CPUs on a line.
-func (s *screen) shares(text string) {
-	for _, m := range topOneCPU.FindAllStringSubmatch(text, 8) {
-		if n, ok := whole(m[1]); ok && n < maxCPUs {
-			s.cpus = max(s.cpus, n+1)
-		}
-	}
-	for _, one := range strings.Split(text, "%Cpu") {
-		c := cpuUse{samples: 1, runnable: -1, blocked: -1}
-		found := 0
-		for _, m := range topShare.FindAllStringSubmatch(one, 16) {
-			f, ok := number(m[1])
-			if !ok {
-				continue
-			}
-			found++
-			switch m[2] {
-			case "us", "ni", "gu":
-				c.us += f
-			case "sy":
-				c.sy = f
-			case "id":
-				c.id = f
-			case "wa":
-				c.wa = f
-			case "hi":
-				c.hi = f
-			case "si":
-				c.si = f
-			case "st":
-				c.st = f
-			}
-		}
-		if m := topGraph.FindStringSubmatch(one); m != nil {
-			c.us, _ = number(m[1])
-			c.sy, _ = number(m[2])
-			c.id, found = 100-c.us-c.sy, 3
-		}
-		if found >= 3 && len(s.cpu) < maxCPUs {
-			s.cpu = append(s.cpu, c)
-		}
-	}
-}
-
-// memory reads a line of memory or swap. Amounts have no unit but the line's, and old versions
-// print a k behind each.
-func (s *screen) memory(text string) {
-	unit := 1024.0
-	if i := strings.Index(text, "iB "); i == 1 {
-		unit, _ = size("1"+text[:1], 1)
-		s.mem.unit = unit
-	}
-	before, _, _ := strings.Cut(text, ":")
-	swap := strings.Contains(before, "Swap")
-	cut := 0.0
-	for _, m := range topAmount.FindAllStringSubmatch(text, 8) {
-		f, ok := size(strings.TrimSuffix(m[1], ",")+m[2], unit)
-		if !ok {
-			continue
-		}
-		if m[3] == "+" { // one figure at least was cut off
-			if m[4] == "total" && !swap {
-				cut = f
-			}
-			f *= 10
-		}
-		switch {
-		case m[4] == "avail":
-			s.mem.available, s.mem.hasAvailable = f, true
-		case m[4] == "cached" || m[4] == "cached Mem" || m[4] == "buff/cache" || m[4] == "buffers":
-			s.mem.cache += f
-		case swap && m[4] == "total":
-			s.mem.swap, s.mem.hasSwap = f, true
-		case swap && m[4] == "used":
-			s.mem.swapUsed = f
-		case swap:
-		case m[4] == "total":
-			s.mem.total = f
-		case m[4] == "free":
-			s.mem.free = f
-		case m[4] == "used":
-			s.mem.used = f
-		}
-	}
-	// Some versions count what is used so that all of it sums up to the total.
-	if sum := s.mem.used + s.mem.free + s.mem.cache; cut > 0 && (math.Floor(sum/unit/10)*unit == cut || math.Floor(sum/unit/100)*unit == cut) {
-		s.mem.total = sum
-	}
-	if !s.mem.hasAvailable {
-		s.mem.available = s.mem.free + s.mem.cache
-	}
-}

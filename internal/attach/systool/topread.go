@@ -22,6 +22,9 @@ func readTop(p *attach.Part) attach.Reading {
 		v.Glance = true
 	}
 	last := all[len(all)-1]
+	if !last.mem.knowsAvailable() {
+		last.mem.total = 0
+	}
 	c, known := screensCPU(judged)
 	if known && len(all) == 1 && c.id >= 99 && last.used() >= 50 {
 		known = false // the line of the first screen covers an instant in some versions
