@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // Range is lines that no kind knows, from First to Last.
@@ -354,8 +355,14 @@ func (c *cutter) typed(prompt paste.Line) {
 	}
 }
 
+// addressPrompt is the prompt of a client that shows which server it asks, as redis-cli does.
+var addressPrompt = pattern.New(`^\s*[\w.-]+:\d{2,5}(?:\[\d+\])?(?:\([A-Z]+\))?> `)
+
 // ownPrompt reports whether a prompt is one of a tool that runs, as "(pprof) " is, and no shell's.
 func ownPrompt(prompt paste.Line) bool {
+	if addressPrompt.MatchString(prompt.Text) {
+		return true
+	}
 	word, _, ok := strings.Cut(strings.TrimSpace(prompt.Text), ") ")
 	return ok && strings.HasPrefix(word, "(") && !strings.ContainsAny(word, " @$#")
 }

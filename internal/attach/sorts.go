@@ -37,6 +37,8 @@ func sortOf(lines []paste.Line, known bool) Sort {
 			n.files++
 		case paste.IsCommand(uncommented(text)), ranWith.MatchString(text), len(strings.Fields(text)) >= leastWords && wordy(text):
 			n.words++
+		case clientWord.MatchString(text):
+			n.words++
 		case versionLine(text):
 			n.versions++
 		case codeLine.MatchString(text):
@@ -98,6 +100,9 @@ const mostLog = 10
 var (
 	// What ls -l prints.
 	fileLine = pattern.New(`^(?:total \d+$|[-dlcbps][r-][w-][xsS-][r-][w-][xsS-][r-][w-][xtT-][.+@]? +\d+ )`)
+
+	// The progress that curl prints beside its output, and answers of redis-cli that say nothing.
+	clientWord = pattern.New(`^% Total +% Received % Xferd|^Dload +Upload +Total|^\d+ +\d\S* +\d+ +\d\S* .*(?:--|\d+):(?:--|\d\d):(?:--|\d\d) ` + `|^OK$|^\([\d.]+s\)$`)
 
 	// What find prints, and a pattern of a shell.
 	pathLine = pattern.New(`^/(?:[\w.@:+-]+/)+[\w.@:+-]*$`)

@@ -15,8 +15,8 @@ import (
 // chose. What it has over others is a flag that says why a request ended.
 var envoyLog = &attach.Kind{
 	Name:      "Envoy access log",
-	Hints:     []string{"response_flag", "HTTP/1", "HTTP/2"},
-	Marks:     []string{"response_flag", "\" 504 UT ", "\" 503 U", "\" 0 DC "},
+	Hints:     []string{"response_flag", "HTTP/1", "HTTP/2", "\"- - -\" 0 "},
+	Marks:     []string{"response_flag", "\" 504 UT ", "\" 503 U", "\" 0 DC ", "\"- - -\" 0 "},
 	Single:    true,
 	Scattered: true,
 	Claim: func(lines []paste.Line) int {
@@ -28,6 +28,7 @@ var envoyLog = &attach.Kind{
 var (
 	// `[time] "GET / HTTP/1.1" 504 UT 0 24 15001 - "-"`; Istio's form has details in between
 	envoyText  = pattern.New(`^\[\d{4}-\d\d-\d\dT[\d:.]+Z?\] "[^"]*" \d{1,3} ([A-Z][\w,]*|-) (?:\S+ \S+ "[^"]*" )?\d+ \d+ (\d+) (\d+|-)(?: |$)`)
+	envoyPeer  = pattern.New(` "([\w.-]+:\d+)" \S+ `) // Istio's form has the server behind its names
 	envoyFlag  = pattern.New(`"?\bresponse_flags?"?[=:] ?"?([A-Z][A-Za-z,]*|-)"?(?:[ ,}]|$)`)
 	envoyTook  = pattern.New(`"?\b(?:duration|total_time_ms|duration_ms)"?[=:] ?"?(\d+)"?(?:[ ,}]|$)`)
 	envoyTheir = pattern.New(`"?\b(?:upstream_service_time|x-envoy-upstream-service-time)"?[=:] ?"?(\d+|-|null)"?(?:[ ,}]|$)`)
@@ -45,6 +46,7 @@ type envoyLine struct {
 	flag        string
 	took, their float64 // s; their is negative where the server gave no answer
 	to          string
+	tcp         bool // a connection, whose time is how long it stood
 }
 
 func envoyRequest(text string) (l envoyLine, ok bool) {
@@ -56,6 +58,10 @@ func envoyRequest(text string) (l envoyLine, ok bool) {
 			l.their = v / 1e3
 		}
 		l.took /= 1e3
+		l.tcp = strings.Contains(text, `] "- - -" 0 `)
+		if m := envoyPeer.FindStringSubmatch(text); m != nil {
+			l.to = m[1]
+		}
 		return l, true
 	}
 	flag, took := envoyFlag.FindStringSubmatch(text), envoyTook.FindStringSubmatch(text)
@@ -79,6 +85,7 @@ func envoyRequest(text string) (l envoyLine, ok bool) {
 func readEnvoyLog(p *attach.Part) attach.Reading {
 	r := &result{}
 	var took, their []float64
+	tcp := 0
 	flags, to := map[string]float64{}, map[string]float64{}
 	for _, line := range p.Lines {
 		l, ok := envoyRequest(line.Text)
@@ -86,6 +93,9 @@ func readEnvoyLog(p *attach.Part) attach.Reading {
 			continue
 		}
 		took = append(took, l.took)
+		if l.tcp {
+			tcp++
+		}
 		if l.their >= 0 {
 			their = append(their, l.their)
 		}
@@ -100,6 +110,9 @@ func readEnvoyLog(p *attach.Part) attach.Reading {
 	r.Title = "Envoy's log, " + attach.Plural(len(took), "request")
 	if len(took) == 0 {
 		return r.done(attach.CannotTell)
+	}
+	if tcp == len(took) {
+		return envoyTCP(r, took, flags, to)
 	}
 	line := fmt.Sprintf("median request %s, at most %s", dur(attach.Median(took)), dur(slices.Max(took)))
 	if len(their) > 0 {
@@ -130,6 +143,29 @@ func readEnvoyLog(p *attach.Part) attach.Reading {
 		if len(their) == 0 {
 			r.Means = "The server's time is not in these lines."
 		}
+	}
+	return r.done(attach.CannotTell)
+}
+
+// envoyTCP says what lines of connections say, whose times are how long they stood.
+func envoyTCP(r *result, took []float64, flags, to map[string]float64) attach.Reading {
+	r.Title = "Envoy's log, " + attach.Plural(len(took), "connection")
+	ended := int(attach.Sum(slices.Collect(maps.Values(flags))))
+	r.Not = "How fast requests were answered: a connection's time is how long it stood, and of one that failed how long it was tried."
+	if ended == 0 {
+		r.Means = "No connection was ended by a flag that costs time."
+		return r.done(attach.CannotTell)
+	}
+	line := fmt.Sprintf("ended early: %s of %d, mostly as %s", times(ended), len(took), attach.Largest(flags)[0])
+	r.figure(line)
+	r.figure("the longest took " + dur(slices.Max(took)))
+	if len(to) > 0 {
+		r.figure("most went to " + attach.Largest(to)[0])
+	}
+	r.Means = "Connections ended early; the flag says who ended them."
+	if failed := flags[envoyFlags["UF"]]; 2*failed >= float64(len(took)) {
+		r.Means = ""
+		r.outside("the server behind Envoy, or the way to it: no connection came about", line, failed/float64(len(took)))
 	}
 	return r.done(attach.CannotTell)
 }

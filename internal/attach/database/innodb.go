@@ -19,6 +19,8 @@ var innodb = &attach.Kind{
 	Hints: []string{"INNODB MONITOR OUTPUT", "Type: InnoDB", "has waited at", "SEMAPHORES", "=====", "---TRANSACTION", "*****", "BACKGROUND THREAD", "OS WAIT ARRAY", "LATEST DETECTED", "-----", "long semaphore wait", "InnoDB", "(1) TRANSACTION", "Log sequence number", "Log flushed up to", "Last checkpoint at", "pending log "},
 	Claim: claimInnoDB,
 	Read:  readInnoDB,
+
+	Reports: true, // a status, and waits that the log names
 }
 
 var (
@@ -62,6 +64,12 @@ func claimInnoDB(lines []paste.Line) int {
 		return 0
 	}
 	n := start + 1
+	if strings.HasPrefix(innoText(lines[start].Text), "END OF INNODB") { // nothing of it is left
+		for n < len(lines) && (strings.HasPrefix(lines[n].Text, "====") || strings.HasPrefix(lines[n].Text, "InnoDB: ###")) {
+			n++
+		}
+		return n
+	}
 	for i := start + 1; i < len(lines); i++ {
 		t := strings.TrimSpace(lines[i].Text)
 		if lines[i].Command != "" || strings.HasPrefix(t, "```") {
@@ -116,6 +124,7 @@ type innoState struct {
 	dead              []string // transactions of a deadlock
 	deadOn            string   // the index and table of its first lock
 	victim            string
+	deadAt            string // when the latest deadlock was
 	active            int
 	longestActive     float64
 	deadlock          bool
@@ -133,6 +142,12 @@ type innoState struct {
 
 func readInnoDB(p *attach.Part) attach.Reading {
 	s := innoState{semas: map[string]*semaphore{}}
+	if strings.HasPrefix(innoText(p.Lines[0].Text), "END OF INNODB") {
+		r := &result{}
+		r.Title = "InnoDB status, its last lines"
+		r.Means = "The status itself was cut off."
+		return r.done(attach.CannotTell)
+	}
 	var at *semaphore
 	for _, l := range p.Lines {
 		at = s.line(l.Text, at)
@@ -175,7 +190,7 @@ func readInnoDB(p *attach.Part) attach.Reading {
 	if len(s.dead) > 0 && !s.status(p) {
 		s.deadEnd(r)
 	} else if s.deadlock {
-		r.figure("it keeps the latest deadlock of transactions, whenever that was: InnoDB ended one of them")
+		r.figure("it keeps the latest deadlock of transactions, " + cmp.Or(s.deadAt, "whenever that was") + ": InnoDB ended one of them")
 	}
 	r.Not = cmp.Or(r.Not, "One glance; counters in it are since the start, its averages of the last seconds.")
 	if s.watchdog && len(r.Signs) == 0 {
@@ -289,6 +304,9 @@ func (s *innoState) line(text string, at *semaphore) *semaphore {
 	}
 	s.deadLine(t)
 	s.place(t)
+	if m := deadTime.FindStringSubmatch(t); m != nil && s.deadlock && s.deadAt == "" && len(s.dead) == 0 {
+		s.deadAt = "at " + m[1]
+	}
 	s.deadlock = s.deadlock || strings.HasPrefix(t, "LATEST DETECTED DEADLOCK")
 	return at
 }

@@ -11,6 +11,7 @@ var (
 	deadRow   = pattern.New(`^\d+: len \d+; hex |^n_fields \d+`)
 	deadTrx   = pattern.New(`^TRANSACTION (\w+), ACTIVE (\d+) sec`)
 	deadIndex = pattern.New("RECORD LOCKS .* index `?(\\w+)`? of table `?(\\w+)`?\\.`?(\\w+)`?")
+	deadTime  = pattern.New(`^((?:\d{4}-\d\d-\d\d|\d{6}) +\d{1,2}:\d\d:\d\d)(?: \S+)?$`)
 	deadOver  = pattern.New(`WE ROLL BACK TRANSACTION \((\d+)\)`)
 )
 
@@ -35,6 +36,9 @@ func (s *innoState) deadEnd(r *result) {
 	}
 	if s.victim != "" {
 		line += "; (" + s.victim + ") was rolled back"
+	}
+	if s.deadAt != "" {
+		line += ", " + s.deadAt
 	}
 	r.figure(line)
 	r.outside("locks in the database's own tables, taken in opposite orders", line, 0)

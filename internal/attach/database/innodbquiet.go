@@ -52,7 +52,7 @@ func (s *innoState) quiet(r *result) {
 func (s *innoState) status(p *attach.Part) bool {
 	for _, l := range p.Lines {
 		t := innoText(l.Text)
-		if strings.Contains(t, "INNODB MONITOR OUTPUT") || innoSect.MatchString(t) {
+		if strings.Contains(t, "INNODB MONITOR OUTPUT") || innoSect.MatchString(t) && t != "LATEST DETECTED DEADLOCK" {
 			return true
 		}
 	}

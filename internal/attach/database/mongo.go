@@ -13,7 +13,7 @@ import (
 // mongoSlow reads MongoDB's slow operations: JSON since 4.4, text before.
 var mongoSlow = &attach.Kind{
 	Name:      "MongoDB slow log",
-	Hints:     []string{"Slow query", "planSummary:", "\"durationMillis\"", " protocol:op_", " keyUpdates:", " reslen:", "COMMAND ", "command ", "aggregate ", "QUERY ", "WRITE "},
+	Hints:     []string{"Slow query", "\"millis\"", "planSummary:", "\"durationMillis\"", " protocol:op_", " keyUpdates:", " reslen:", "COMMAND ", "command ", "aggregate ", "QUERY ", "WRITE "},
 	Single:    true,
 	Scattered: true,
 	Claim: func(lines []paste.Line) int {
@@ -33,12 +33,14 @@ var mongoSlow = &attach.Kind{
 var (
 	mongoJSON  = pattern.New(`"msg": ?"Slow query".*"durationMillis": ?(\d+)`)
 	mongoCut   = pattern.New(`^\{"t":\{"\$date":.*"msg":"Slow query",.*"ns":"[^"]+"`) // its end, with the duration, is missing
+	mongoHead  = pattern.New(`\{"t": ?\{"\$date":.*"msg": ?"Slow query"`)
+	mongoProf  = pattern.New(`^\{ ?"op" ?: ?"\w+", ?"ns" ?: ?"[^"]+".*"millis" ?: ?(\d+)`) // a document of system.profile
 	mongoText  = pattern.New(`\b(?:COMMAND|WRITE|QUERY)\s+\[\S+\] .* (\d+)ms$`)
 	mongoOld   = pattern.New(`\[[\w-]+\] (?:command|query|insert|update|remove|getmore) \S+ .*\b(?:keyUpdates|reslen|numYields|nscanned):.* (\d+)ms$`) // before 3.2
 	mongoBare  = pattern.New(`^(?:command|query|find|update|remove|getmore|aggregate) [\w$-]+\.\S+ .*planSummary: .* (\d+)ms$`)
 	mongoEnd   = pattern.New(`(?:^| )(\d+)ms$`)
 	mongoPlan  = pattern.New(`planSummary"?: ?"?(COLLSCAN|IXSCAN|IDHACK|COUNT\w*|EOF|[A-Z_]+)`)
-	mongoDocs  = pattern.New(`(?:docsExamined"?|nscanned): ?(\d+)`)
+	mongoDocs  = pattern.New(`(?:docsExamined"?|nscanned) ?: ?(\d+)`)
 	mongoSent  = pattern.New(`"nreturned":(\d+)`)
 	mongoSkip  = pattern.New(`"skip":(\d+),`)
 	mongoRead  = pattern.New(`timeReadingMicros"?: ?(\d+)`)
@@ -59,7 +61,7 @@ const manySkipped = 1e4
 const quick = 0.05
 
 func isMongo(text string) bool {
-	return mongoJSON.MatchString(text) || mongoCut.MatchString(text) || mongoText.MatchString(text) && mongoPlan.MatchString(text) || mongoOld.MatchString(text)
+	return mongoJSON.MatchString(text) || mongoProf.MatchString(text) || mongoCut.MatchString(text) || mongoText.MatchString(text) && mongoPlan.MatchString(text) || mongoOld.MatchString(text)
 }
 
 // mongoStart is a record's start where a page's width or a person broke it into lines.
@@ -70,6 +72,11 @@ const mostBroken = 25
 
 // mongoRecord is the text of the record that starts here and how many lines it has; 0: none does.
 func mongoRecord(lines []paste.Line) (string, int) {
+	if mongoHead.MatchString(lines[0].Text) && !mongoJSON.MatchString(lines[0].Text) {
+		if text, n := mongoWrapped(lines); n > 0 {
+			return text, n
+		}
+	}
 	if isMongo(lines[0].Text) {
 		return lines[0].Text, 1
 	}
@@ -93,6 +100,21 @@ func mongoRecord(lines []paste.Line) (string, int) {
 	return "", 0
 }
 
+// mongoWrapped is a record of JSON that a page's width broke into lines, and how many they are.
+func mongoWrapped(lines []paste.Line) (string, int) {
+	var b strings.Builder
+	for i, l := range lines[:min(len(lines), mostBroken)] {
+		if i > 0 && (l.Command != "" || strings.Contains(l.Text, `{"t":`) || b.Len() > 1<<16) {
+			break
+		}
+		b.WriteString(l.Text)
+		if text := b.String(); i > 0 && mongoJSON.MatchString(text) {
+			return text, i + 1
+		}
+	}
+	return "", 0
+}
+
 // microTimes are the times of each mode of a lock, in s.
 func microTimes(re *pattern.Regexp, text string) (s []float64) {
 	for _, m := range re.FindAllStringSubmatch(text, -1) {
@@ -109,13 +131,7 @@ func readMongo(p *attach.Part) attach.Reading {
 	var took []float64
 	var reading, read, locks, flow, concern, total, docs float64
 	scans, every, cut, held := 0, 0, 0, 0.0
-	num := func(re *pattern.Regexp, text string) float64 {
-		if m := re.FindStringSubmatch(text); m != nil {
-			v, _ := number(m[1])
-			return v
-		}
-		return 0
-	}
+	num := func(re *pattern.Regexp, text string) float64 { return attach.Sum(counted(nil, re, text)) }
 	for at := 0; at < len(p.Lines); {
 		l := p.Lines[at]
 		text, lines := mongoRecord(p.Lines[at:])
@@ -123,8 +139,8 @@ func readMongo(p *attach.Part) attach.Reading {
 			l.Text = text
 		}
 		l.Text = withoutBlanks(l.Text)
-		ms := num(mongoJSON, l.Text)
-		for _, re := range []*pattern.Regexp{mongoText, mongoOld} {
+		ms := 0.0
+		for _, re := range []*pattern.Regexp{mongoJSON, mongoText, mongoOld, mongoProf} {
 			if ms == 0 {
 				ms = num(re, l.Text)
 			}
@@ -157,6 +173,9 @@ func readMongo(p *attach.Part) attach.Reading {
 	r.figure("duration: " + spread(took))
 	r.fact(FactStatement, attach.Median(took)*1e3, "")
 	r.Not = "Only operations above slowms are in it."
+	if mongoProf.MatchString(p.Lines[0].Text) {
+		r.Not = "What the profiler keeps depends on its level: at level 2 all operations are in it."
+	}
 	if cut > 0 {
 		r.Flaws = append(r.Flaws, attach.Plural(cut, "operation")+" cut off before its duration")
 	}
@@ -190,7 +209,7 @@ func readMongo(p *attach.Part) attach.Reading {
 		if every == scans {
 			r.next("estimatedDocumentCount, or a narrower question", "it asks for all documents: no index helps")
 		} else {
-			r.next("db.COLLECTION.explain('executionStats')", "shows which index is missing")
+			r.next("db.COLLECTION.explain('executionStats')", "shows whether an index is missing")
 		}
 	case reading >= 0.5*total:
 		line := fmt.Sprintf("reading into its cache %s of %s", dur(reading), dur(total)) + readRate(read, reading)

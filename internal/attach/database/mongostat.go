@@ -21,7 +21,7 @@ var mongostat = &attach.Kind{
 			switch {
 			case statHead(text), i > 0 && (strings.HasPrefix(text, "[...") || strings.HasPrefix(text, "...")): // left out
 				return true
-			case i > 0 && statRow(strings.Fields(text)):
+			case i > 0 && statRow(statCells(text)):
 				rows++
 				return true
 			}
@@ -34,11 +34,21 @@ var mongostat = &attach.Kind{
 
 var (
 	statPair  = pattern.New(`^\d+\|\d+$`)
+	statHost  = pattern.New(`^[\w.-]+:\d{2,5}$`)
 	statShare = pattern.New(`^(\d+(?:\.\d+)?)%?$`)
 )
 
-func statHead(text string) bool {
+// statCells are the cells of a line without the server that --discover puts in front.
+func statCells(text string) []string {
 	f := strings.Fields(text)
+	if len(f) > 0 && (f[0] == "host" || statHost.MatchString(f[0])) {
+		f = f[1:]
+	}
+	return f
+}
+
+func statHead(text string) bool {
+	f := statCells(text)
 	return len(f) > 8 && slices.Equal(f[:6], []string{"insert", "query", "update", "delete", "getmore", "command"})
 }
 
@@ -67,12 +77,16 @@ const (
 func readMongostat(p *attach.Part) attach.Reading {
 	r := &result{}
 	var head []string
+	hosts := map[string]bool{}
 	var ops, queued, dirty, used []float64
 	wrong := 0.0 // the largest share of the cache, which may be impossible
 	for _, l := range p.Lines {
-		f := strings.Fields(l.Text)
+		f := statCells(l.Text)
+		if all := strings.Fields(l.Text); len(all) > len(f) && all[0] != "host" && len(hosts) < mostOwners {
+			hosts[all[0]] = true
+		}
 		if statHead(l.Text) {
-			head = strings.Fields(strings.NewReplacer("% dirty", "dirty", "% used", "used").Replace(l.Text))
+			head = statCells(strings.NewReplacer("% dirty", "dirty", "% used", "used").Replace(l.Text))
 			continue
 		}
 		if !statRow(f) {
@@ -107,6 +121,9 @@ func readMongostat(p *attach.Part) attach.Reading {
 		}
 	}
 	r.Title = "mongostat, " + attach.Plural(len(ops), "sample")
+	if len(hosts) > 0 {
+		r.Title += " of " + attach.Plural(len(hosts), "server")
+	}
 	r.figure(fmt.Sprintf("%s inserts, queries, updates and deletes a second (median)", count(attach.Median(ops))))
 	wait := 0.0
 	if len(queued) > 0 {

@@ -14,7 +14,7 @@ import (
 // processlist reads SHOW PROCESSLIST of MySQL and MariaDB, as a table or with \G: one glance.
 var processlist = &attach.Kind{
 	Name:  "MySQL processlist",
-	Hints: []string{"Command", "+--", "*****", "| Query ", "| Sleep ", "| Daemon "},
+	Hints: []string{"Command", "+--", "*****", "| Query ", "| Sleep ", "| Daemon ", "| State "},
 	Claim: claimProcesslist,
 	Read:  readProcesslist,
 }
@@ -28,7 +28,7 @@ var mysqlSlow = &attach.Kind{
 }
 
 var (
-	procHead  = pattern.New(`^\|?\s*Id\s*[|\t ]\s*User\s*[|\t ].*\bCommand\s*[|\t ]\s*Time\b`)
+	procHead  = pattern.New(`^\|?\s*Id\s*[|\t ]\s*User\s*[|\t ].*\bCommand\s*[|\t ]\s*Time\b|^\|?\s*Id\s*\|.*\|\s*\.{3}\s*\|.*\bTime\s*\|\s*State\s*\|\s*Info\b`) // others may be left out
 	procField = pattern.New(`^\s*(Id|User|Host|db|Command|Time|State|Info|Progress|Rows_sent|Rows_examined|Rows_read|Time_ms): ?(.*)$`)
 	slowTimes = pattern.New(`Query_time: ([\d.]+)\s+Lock_time: ([\d.]+)\s+Rows_sent: (\d+)\s+Rows_examined: (\d+)`)
 	slowMeta  = pattern.New(`^# (Time|User@Host|Thread_id|Query_time|Rows_affected|Schema|Bytes_sent|Pages_|Full_scan|Filesort|InnoDB_|Tmp_|QC_Hit|No InnoDB|Log_slow|administrator|explain|Stored_routine|Merge|Old_rows|Engine_time)|^(use .*|SET timestamp=\d+);$|^(Tcp port|Time\s+Id\s+Command)|, Version: .* started with:$`)
@@ -175,6 +175,9 @@ var background = []string{"Sleep", "Daemon", "Binlog Dump", "Binlog Dump GTID", 
 // longCommit is a commit, in s, that no group commit explains.
 const longCommit = 5
 
+// longWork is for how long a lone statement is at work, in s, before it is called long.
+const longWork = 10
+
 func readProcesslist(p *attach.Part) attach.Reading {
 	r := &result{}
 	r.Glance = true
@@ -185,7 +188,7 @@ func readProcesslist(p *attach.Part) attach.Reading {
 	for _, c := range list {
 		low := strings.ToLower(c.state)
 		switch {
-		case slices.Contains(background, c.command):
+		case slices.Contains(background, c.command), c.command == "" && c.state == "":
 			asleep++
 			continue
 		case strings.Contains(strings.ToLower(c.info), "show ") && strings.Contains(strings.ToLower(c.info), "processlist"):
@@ -231,8 +234,14 @@ func readProcesslist(p *attach.Part) attach.Reading {
 		r.candidate("disk-wait", line)
 		r.Means = "Several sessions are in the commit at one instant: a slow fsync of the log looks like this, and so does group commit."
 		r.next("iostat -x 1 10", "says whether the disk is slow")
-	case busy > 1 && longest.s >= 1:
+	case busy > 1 && longest.s >= 1, longest.s >= longWork:
 		r.Means = "Statements run for seconds; the states do not say what they wait for: Updating may be a row's lock."
+		if busy == 1 {
+			r.Means = fmt.Sprintf("One statement has been at work for %s; its state does not say what it waits for.", dur(longest.s))
+			if strings.HasPrefix(strings.ToLower(longest.state), "updating") {
+				r.Means += " Updating may be a row's lock."
+			}
+		}
 		r.next("mysql -e 'SHOW ENGINE INNODB STATUS\\G'", "says which transactions wait for locks")
 		return r.done(attach.CannotTell)
 	default:
@@ -385,9 +394,9 @@ func readMySQLSlow(p *attach.Part) attach.Reading {
 	case examined >= 1e5:
 		line := fmt.Sprintf("%s rows examined for %s sent in %s", count(examined), count(sent), dur(worst))
 		r.outside("the plan: it examines many rows", line, 1)
-		r.next("EXPLAIN the statement", "shows which index it lacks")
+		r.next("EXPLAIN the statement", "shows what it reads, and by which index")
 	case 2*small >= len(took):
-		r.Means = fmt.Sprintf("%s examined few rows and still took long: a row's lock, a slow fsync at commit, or a lack of CPU. Lock_time holds no row locks in all versions.", attach.Plural(small, "statement"))
+		r.Means = fmt.Sprintf("%s examined few rows and still took long, and no field says why. A row's lock, a slow disk, a lack of CPU and views of the server's own tables look alike. Lock_time holds no row locks in all versions.", attach.Plural(small, "statement"))
 		r.next("mysql -e 'SHOW ENGINE INNODB STATUS\\G'; iostat -x 1 10", "tell locks of rows from a slow disk, while it is slow")
 		return r.done(attach.CannotTell)
 	}

@@ -42,7 +42,7 @@ func tellWaiter(r *result, list []connection) {
 		case c.s < first.s || c.waitsForLock():
 		case c.command == "Sleep":
 			asleep = append(asleep, c.name())
-		case c.command == "Query" || c.command == "Execute":
+		case c.command == "Query" || c.command == "Execute" || c.command == "":
 			busy = append(busy, c.name())
 		}
 	}

@@ -37,6 +37,9 @@ var (
 	pgIO      = pattern.New(`I/O Timings:(?: shared(?:/local)?)? read=([\d.]+)`)
 )
 
+// pgOther is a detail that extensions and relatives of PostgreSQL add, and a branch without a cost.
+var pgOther = pattern.New(`^\s{2,}(?:[A-Z][A-Za-z/ -]{1,40}: \S|->\s+[A-Z])`)
+
 // pgFlat is a detail of a node of which the indentation was lost.
 var pgFlat = pattern.New(`^(?:Buffers|Sort Key|Sort Method|Filter|Rows Removed by \w+(?: \w+)*|Hash Cond|Index Cond|Join Filter|Merge Cond|Recheck Cond|Heap (?:Blocks|Fetches)|Workers (?:Planned|Launched)|Buckets|I/O Timings|Group Key|Output): `)
 
@@ -101,7 +104,7 @@ func claimPGPlan(lines []paste.Line) int {
 			}
 			nodes++
 			n = i + 1
-		case pgDetail.MatchString(l.Text), nodes > 0 && pgFlat.MatchString(l.Text), strings.HasPrefix(strings.TrimSpace(l.Text), "|"), nodes > 0 && strings.HasPrefix(l.Text, "    "):
+		case pgDetail.MatchString(l.Text), nodes > 0 && pgOther.MatchString(l.Text), nodes > 0 && pgFlat.MatchString(l.Text), strings.HasPrefix(strings.TrimSpace(l.Text), "|"), nodes > 0 && strings.HasPrefix(l.Text, "    "):
 			n = i + 1
 			if pgRows.MatchString(strings.TrimSpace(l.Text)) && nodes > 0 {
 				return n
@@ -124,6 +127,7 @@ type node struct {
 	stopped            bool     // a limit above it ended it: it did not find all of its rows
 	beside             bool     // no node: what the nodes do not have
 	removed            float64  // rows that it read and threw away, over all loops
+	spill              float64  // bytes that it wrote to disk since they were more than work_mem
 	hit, read          float64  // pages that it and those below it found in the cache, and read
 	gives              []string // it is the top of this InitPlan: the names of what it gives
 	reads              []string // the names in its conditions of what InitPlans give
@@ -155,11 +159,12 @@ func parsePGPlan(lines []paste.Line) (nodes []*node) {
 			}
 			continue
 		}
-		m := pgNode.FindStringSubmatch(l.Text)
+		text, provider := withoutProvider(l.Text)
+		m := pgNode.FindStringSubmatch(text)
 		if m == nil {
 			continue
 		}
-		n := &node{name: strings.TrimSpace(m[1]), depth: planDepth(l.Text), est: -1, act: -1, total: -1}
+		n := &node{name: strings.TrimSpace(m[1] + provider), depth: planDepth(l.Text), est: -1, act: -1, total: -1}
 		if label != nil { // its label stands where its siblings do
 			n.depth, n.cte, n.gives = min(n.depth, label[0]), cte, gives
 			label, cte, gives = nil, "", nil
@@ -182,7 +187,20 @@ func parsePGPlan(lines []paste.Line) (nodes []*node) {
 	return nodes
 }
 
+// pgCustom is a node of an extension, which names its provider in parentheses.
+var pgCustom = pattern.New(`\bCustom Scan( \([^()]+\))`)
+
+// withoutProvider is a node's line without what would be taken for its costs.
+func withoutProvider(text string) (string, string) {
+	m := pgCustom.FindStringSubmatchIndex(text)
+	if m == nil {
+		return text, ""
+	}
+	return text[:m[2]] + text[m[3]:], text[m[2]:m[3]]
+}
+
 var (
+	pgSpill   = pattern.New(`(?:Sort Method: external \w+ +Disk|Disk Usage): (\d+)kB`)
 	pgRemoved = pattern.New(`Rows Removed by (?:Join )?Filter: (\d+)`)
 	pgPages   = pattern.New(`^\W*Buffers: shared(?: hit=(\d+))?(?: read=(\d+))?`)
 )
@@ -192,6 +210,10 @@ func (n *node) detail(text string) {
 	if m := pgRemoved.FindStringSubmatch(text); m != nil {
 		v, _ := number(m[1])
 		n.removed = v * max(1, n.loops)
+	}
+	if m := pgSpill.FindStringSubmatch(text); m != nil {
+		v, _ := number(m[1])
+		n.spill = max(n.spill, v*1024)
 	}
 	if m := pgPages.FindStringSubmatch(text); m != nil && n.hit+n.read == 0 {
 		n.hit, _ = number(m[1])

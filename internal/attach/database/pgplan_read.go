@@ -99,6 +99,9 @@ func (t planTimes) run(r *result, nodes []*node) attach.Reading {
 	if worst.act >= 0 && worst.removed >= manyRemoved && worst.removed >= 10*worst.act*max(1, worst.loops) {
 		r.figure(fmt.Sprintf("it threw away about %s rows for %s that it gave (Rows Removed by Filter)", count(worst.removed), count(worst.act*max(1, worst.loops))))
 	}
+	if worst.spill > 0 {
+		r.figure("it had more than fits in work_mem: " + bytesText(worst.spill) + " went to files on disk and back")
+	}
 	if top := nodes[0]; top.hit+top.read > 0 && t.total >= 0.1 {
 		r.figure(fmt.Sprintf("pages: %s found in shared_buffers, %s read from outside of it", count(top.hit), count(top.read)))
 	}
@@ -184,6 +187,9 @@ var (
 	planGathers = pattern.New(`^(?:Parallel |Partial |Finalize )*(?:Sort|Hash|Aggregate|HashAggregate|MixedAggregate|Materialize|SetOp)(?:$|: | )|^(?:Temporary table|Table scan on <temporary>|Aggregate using temporary)`)
 )
 
+// elsewhere are nodes whose rows come from another server or an extension.
+var elsewhere = pattern.New(`^(?:Async )?(?:Foreign|Custom) Scan\b`)
+
 // most reports whether a node has at least half of the time.
 func (t planTimes) most(n *node) bool { return 2*n.self >= t.total }
 
@@ -222,6 +228,10 @@ func (t planTimes) where(r *result, nodes []*node, worst *node, line string) {
 		r.outside("the plan: "+worst.name+" and what was cut off below it", line, ratio(worst.self, total))
 		r.next(again+", the whole of it", "names the node that has the time")
 		return
+	case elsewhere.MatchString(worst.name) && t.most(worst):
+		r.outside("what "+worst.name+" asks: another server, or an extension", line, ratio(worst.self, total))
+		r.next("EXPLAIN (ANALYZE, VERBOSE) the statement", "shows what it asks for; EXPLAIN ANALYZE that where it runs")
+		return
 	case worst.beside:
 		r.outside("the statement, most of it in no node of the plan that is shown", line, ratio(worst.self, total))
 		r.next(again+", the whole of it", "lists triggers and compiling below the nodes")
@@ -231,9 +241,12 @@ func (t planTimes) where(r *result, nodes []*node, worst *node, line string) {
 	default:
 		r.outside("the plan: "+worst.name, line, ratio(worst.self, total))
 	}
+	if worst.spill > 0 && t.most(worst) {
+		r.next("SET work_mem = '...', then "+again, "whether it is faster where all of it fits in memory")
+	}
 	if guessedFar(nodes) {
 		r.next(analyze+" of the tables named, then "+again, "says whether the estimates, and with them the plan, change")
 		return
 	}
-	r.next("another index or another join for that node, then "+again, "the estimates are near the rows found: new statistics change nothing")
+	r.next("another index or another join for that node, then "+again, "the estimates are near the rows found, so new statistics are not the first thing to try")
 }

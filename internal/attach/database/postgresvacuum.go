@@ -10,6 +10,8 @@ import (
 // pgVacuum is what the log says of one autovacuum of a table, over several lines.
 type pgVacuum struct {
 	table        string
+	analyze      bool    // it took statistics, and removed nothing
+	read         float64 // s, of what it took
 	took         float64 // s
 	kept, remain float64 // dead rows that somebody may still see; all rows
 	age          float64 // of what keeps them, in transactions; 0: not said
@@ -20,21 +22,27 @@ var (
 	vacuumKept = pattern.New(`tuples: \d+ removed, (\d+) remain, (\d+) are dead but not yet removable`)
 	vacuumAge  = pattern.New(`removable cutoff: \d+, which was (\d+) XIDs old`)
 	vacuumTook = pattern.New(`elapsed: ([\d.]+) s(?:ec)?`)
-	otherAuto  = pattern.New(`automatic analyze of table `)
+	otherAuto  = pattern.New(`automatic analyze of table "([^"]+)"`)
+	vacuumRead = pattern.New(`^\s*(?:.*: )?I/O timings: read: ([\d.]+) ms`)
 )
 
-// vacuum reads a line of a report of autovacuum; those of an analyze are no vacuum's.
+// vacuum reads a line of a report of autovacuum.
 func (e *pgEvents) vacuum(text string) {
 	if m := vacuumOf.FindStringSubmatch(text); m != nil {
 		e.vacuums = append(e.vacuums, pgVacuum{table: m[1]})
 		e.inVacuum = true
-	} else if otherAuto.MatchString(text) {
-		e.inVacuum = false
+	} else if m := otherAuto.FindStringSubmatch(text); m != nil {
+		e.vacuums = append(e.vacuums, pgVacuum{table: m[1], analyze: true})
+		e.inVacuum = true
 	}
 	if !e.inVacuum {
 		return
 	}
 	v := &e.vacuums[len(e.vacuums)-1]
+	if m := vacuumRead.FindStringSubmatch(text); m != nil {
+		v.read, _ = number(m[1])
+		v.read /= 1e3
+	}
 	if m := vacuumKept.FindStringSubmatch(text); m != nil {
 		v.remain, _ = number(m[1])
 		v.kept, _ = number(m[2])
@@ -53,17 +61,14 @@ const muchDead = 1e4
 
 // tellVacuum says what vacuums took and left; it reports whether they left much.
 func (e *pgEvents) tellVacuum(r *result) bool {
-	var worst, longest pgVacuum
+	var worst pgVacuum
 	for _, v := range e.vacuums {
 		if v.kept > worst.kept {
 			worst = v
 		}
-		if v.took > longest.took {
-			longest = v
-		}
 	}
-	if longest.took > 0 {
-		r.figure(fmt.Sprintf("%s; the longest, of %s, took %s, paced by vacuum_cost_delay", attach.Plural(len(e.vacuums), "autovacuum"), longest.table, dur(longest.took)))
+	for _, analyze := range []bool{false, true} {
+		e.longestVacuum(r, analyze)
 	}
 	if worst.kept < muchDead {
 		return false
@@ -75,4 +80,33 @@ func (e *pgEvents) tellVacuum(r *result) bool {
 	r.figure(line)
 	r.next("psql -c 'SELECT pid, state, xact_start, backend_xmin FROM pg_stat_activity ORDER BY xact_start LIMIT 5; SELECT slot_name, xmin, catalog_xmin FROM pg_replication_slots'", "the oldest transaction, and slots that keep dead rows")
 	return true
+}
+
+// longestVacuum says how many vacuums there were, or analyzes, and which took longest.
+func (e *pgEvents) longestVacuum(r *result, analyze bool) {
+	var longest pgVacuum
+	n, what, paced := 0, "autovacuum", ", paced by vacuum_cost_delay"
+	if analyze {
+		what, paced = "autoanalyze", ""
+	}
+	for _, v := range e.vacuums {
+		if v.analyze != analyze {
+			continue
+		}
+		n++
+		if v.took > longest.took {
+			longest = v
+		}
+	}
+	switch {
+	case n == 0:
+	case longest.took == 0:
+		r.figure(attach.Plural(n, what) + " of less than 10 ms")
+	default:
+		line := fmt.Sprintf("%s; the longest, of %s, took %s%s", attach.Plural(n, what), longest.table, dur(longest.took), paced)
+		if longest.read > 0 {
+			line += fmt.Sprintf("; %s of it reading", dur(longest.read))
+		}
+		r.figure(line)
+	}
 }

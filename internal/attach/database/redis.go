@@ -283,7 +283,13 @@ func readRedisInfo(p *attach.Part) attach.Reading {
 		r.figure(fmt.Sprintf("up %s; its threads used %s of a CPU since then", dur(up), percent(cpu, up)))
 	}
 	if v, ok := f["instantaneous_ops_per_sec"]; ok {
-		r.figure(v + " commands/s now; " + "clients: " + cmp.Or(f["connected_clients"], "not said") + ", blocked: " + cmp.Or(f["blocked_clients"], "0"))
+		line := v + " commands/s now"
+		for _, k := range []struct{ field, what string }{{"connected_clients", "clients"}, {"blocked_clients", "blocked"}} {
+			if n, said := f[k.field]; said {
+				line += "; " + k.what + ": " + n
+			}
+		}
+		r.figure(line)
 	}
 	memoryFigures(r, f, num)
 	if v := num("latest_fork_usec"); v >= 50000 {
@@ -301,12 +307,22 @@ func readRedisInfo(p *attach.Part) attach.Reading {
 	slowStats(r, f)
 	commandStats(r, f)
 	r.Not = "Counters since the start are no rates: two INFOs a minute apart give them."
+	if r.Means == "" && len(r.Signs) == 0 && len(f) < fewFields {
+		r.Means = "These are few fields of INFO: whether requests wait they do not say."
+		return r.done(attach.CannotTell)
+	}
+	if len(r.Signs) > 0 {
+		r.Means = cmp.Or(r.Means, "Requests have waited in Redis since its start; whether they wait now it does not say.")
+	}
 	r.Means = cmp.Or(r.Means, "Nothing in it shows that requests wait.")
 	if r.Next == nil && len(r.Signs) > 0 {
 		r.next("redis-cli --latency-history; redis-cli SLOWLOG GET 25", "say whether clients wait now, and for what")
 	}
 	return r.done(attach.Healthy)
 }
+
+// fewFields is below how many fields INFO was cut down to something.
+const fewFields = 4
 
 func memoryFigures(r *result, f map[string]string, num func(string) float64) {
 	used, rss := num("used_memory"), num("used_memory_rss")

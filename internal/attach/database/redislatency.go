@@ -285,12 +285,32 @@ func readLatest(p *attach.Part) attach.Reading {
 	}
 	flush()
 	r.Title = "Redis LATENCY LATEST, " + attach.Plural(len(list), "event")
+	if testSleep.MatchString(p.Session) {
+		list = onPurpose(r, list)
+	}
 	judgeSpikes(r, list)
 	r.Not = "The last and the worst event of each kind, no rate: LATENCY HISTORY EVENT has the times."
 	if r.Means == "" {
 		r.Means = "No event took 10 ms or more the last time."
+		if len(list) == 0 {
+			r.Means = "DEBUG SLEEP holds the thread on purpose: it is a test, and no slow command."
+		}
 	}
 	return r.done(attach.Healthy)
+}
+
+// testSleep is a command that holds Redis' thread for as long as it is asked to.
+var testSleep = pattern.New(`(?i)\bdebug sleep [\d.]+`)
+
+// onPurpose takes off what DEBUG SLEEP in the same session explains: slow commands.
+func onPurpose(r *result, list []spike) []spike {
+	return slices.DeleteFunc(list, func(s spike) bool {
+		if s.event != "command" {
+			return false
+		}
+		r.figure(fmt.Sprintf("command: last %s, at worst %s, after DEBUG SLEEP in the same session", dur(s.average/1e3), dur(max(s.average, s.worst)/1e3)))
+		return true
+	})
 }
 
 func readPing(p *attach.Part) attach.Reading {
