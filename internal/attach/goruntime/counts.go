@@ -230,24 +230,36 @@ func parseCounts(lines []paste.Line) *dump {
 	return d
 }
 
+// manyAlike is how many goroutines with one stack do not all run, on most machines.
+const manyAlike = 32
+
 // park marks the goroutines that the runtime parked. A profile leaves out the runtime's frames, but
-// not their addresses: all that wait have the same one on top.
+// not their addresses: all that wait have the same one on top, in whatever function.
 func park(stacks []*stack) {
 	at := map[string]bool{}
+	first := map[string]string{}
 	for _, s := range stacks {
-		if len(s.frames) > 0 && (s.frames[0].fn == "internal/poll.runtime_pollWait" || s.frames[0].fn == "time.Sleep" || strings.Contains(s.frames[0].fn, "sync.runtime_Semacquire") || s.frames[0].fn == "sync.runtime_notifyListWait") {
+		if s.pc == "" || len(s.frames) == 0 || inC(s) {
+			continue
+		}
+		fn := s.own().fn
+		if first[s.pc] != "" && first[s.pc] != fn || s.waitsByName() {
 			at[s.pc] = true
 		}
+		first[s.pc] = fn
 	}
 	for _, s := range stacks {
-		s.parked = at[s.pc] && s.pc != ""
-		if !s.parked && len(at) == 0 && s.count > 1 && s.pc != "" {
-			s.parked = true // so many alike do not run
-		}
-		if !s.parked && len(at) == 0 && len(stacks) == 1 {
+		s.parked = at[s.pc] || len(at) == 0 && s.count >= manyAlike && s.pc != ""
+		if len(at) == 0 && !s.parked {
 			s.pc = "" // no other stack tells where the runtime parks
 		}
 	}
+}
+
+// waitsByName reports whether the innermost function only waits.
+func (s *stack) waitsByName() bool {
+	fn := s.frames[0].fn
+	return fn == "internal/poll.runtime_pollWait" || fn == "time.Sleep" || strings.Contains(fn, "sync.runtime_Semacquire") || fn == "sync.runtime_notifyListWait"
 }
 
 func sumCounts(stacks []*stack) (n int) {

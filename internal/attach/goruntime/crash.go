@@ -80,6 +80,10 @@ func (p *picture) readTimeout(r *attach.Reading) {
 			longest = s
 		}
 	}
+	if len(p.queues) > 0 {
+		q := p.queues[0]
+		r.Figures = append([]string{fmt.Sprintf("%s for %s %s", waits(q.n), q.what(), q.where())}, r.Figures...)
+	}
 	if longest != nil {
 		r.Figures = append([]string{"waits longest: " + does(longest, classify(longest))}, r.Figures...)
 	}

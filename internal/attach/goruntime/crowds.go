@@ -131,6 +131,9 @@ func (p *picture) readOne(r *attach.Reading, s *stack, w wait) {
 	case w.kind == waitRun && strings.HasPrefix(s.state, "running") && p.signal != "" && s.own().fn != "":
 		r.Means = fmt.Sprintf("%s was running when the program was asked for its stacks, and waited for nothing: where a second dump shows it there again, it computes or spins", s.own().fn)
 		r.Next = append(r.Next, attach.Next{Command: "perf top -g -p PID", Why: "what it computes, while it hangs"})
+	case s.state == "syscall" && s.minutes > 0 && s.systemCall() == "syscall.Write":
+		r.Means = fmt.Sprintf("a write%s has not come back for %s: who should read a pipe or a terminal does not, or the file takes no more", s.descriptor(), count(s.minutes, "minute", "minutes"))
+		r.Not = "who waits for this goroutine meanwhile"
 	case s.state == "runnable" && s.systemCall() != "":
 		r.Means = fmt.Sprintf("%s has returned, and the goroutine waits for a P: how long the call took, or the wait, is not in it", s.systemCall())
 	default:
@@ -139,6 +142,21 @@ func (p *picture) readOne(r *attach.Reading, s *stack, w wait) {
 	if len(r.Next) == 0 {
 		r.Next = append(r.Next, again)
 	}
+}
+
+// descriptor is where a write goes, by the call's arguments: the number of the call comes first.
+func (s *stack) descriptor() string {
+	for _, f := range s.frames {
+		if strings.HasPrefix(f.fn, "syscall.Syscall") && len(f.args) > 1 {
+			switch f.args[1] {
+			case 1:
+				return " to standard output"
+			case 2:
+				return " to standard error"
+			}
+		}
+	}
+	return ""
 }
 
 // senders says where goroutines wait to send to a channel: most first, two places at most.

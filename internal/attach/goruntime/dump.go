@@ -14,7 +14,7 @@ import (
 // goroutineDump is stacks as debug=2, a panic, SIGQUIT and runtime.Stack print them.
 var goroutineDump = &attach.Kind{
 	Name:    "goroutine dump",
-	Hints:   []string{"goroutine ", "fatal error: ", "panic: ", "Observed a panic", "panic serving ", "unexpected goroutines", "SIG", "(", " in state ", "leaked", ".go:", "runtime: "},
+	Hints:   []string{"goroutine ", "fatal error: ", "panic: ", "Observed a panic", "panic serving ", "unexpected goroutines", "PC=0x", "SIG", "(", " in state ", "leaked", ".go:", "runtime: "},
 	Claim:   claimDump,
 	Reports: true,
 	Read: func(p *attach.Part) attach.Reading {

@@ -19,6 +19,7 @@ type queue struct {
 	owners  map[uint64]bool   // objects whose methods take the lock, by address
 	stacks  []*stack
 	read    bool
+	vague   bool // the compiler is not sure of any of the addresses
 	logger  bool
 	fd      bool
 	once    bool
@@ -43,11 +44,12 @@ func queues(stacks []*stack, waits []wait) []*queue {
 		}
 		q := byLock[key]
 		if q == nil {
-			q = &queue{addr: w.addr, sites: map[string]int{}, places: map[string]string{}, kinds: map[string]string{}, owners: map[uint64]bool{}}
+			q = &queue{addr: w.addr, vague: true, sites: map[string]int{}, places: map[string]string{}, kinds: map[string]string{}, owners: map[uint64]bool{}}
 			byLock[key] = q
 			out = append(out, q)
 		}
 		q.n += s.count
+		q.vague = q.vague && w.vague
 		q.minutes = max(q.minutes, s.minutes)
 		q.sites[w.site.fn] += s.count
 		q.kinds[w.site.fn] = receiver(w.site.fn)
@@ -185,7 +187,10 @@ func (q *queue) what() string {
 	case q.read:
 		name = "an RWMutex"
 	}
-	if q.addr != 0 {
+	switch {
+	case q.addr != 0 && q.vague: // as the runtime prints it
+		name += fmt.Sprintf(" (0x%x?)", q.addr)
+	case q.addr != 0:
 		name += fmt.Sprintf(" (0x%x)", q.addr)
 	}
 	return name
@@ -257,7 +262,9 @@ func does(s *stack, w wait) string {
 	if name == "" {
 		return fmt.Sprintf("%s[%s], and its stack is cut off", id, what)
 	}
-	if call := s.systemCall(); call != "" && call != name && (w.kind == waitSyscall || w.kind == waitRun) {
+	if call := s.systemCall(); call != "" && strings.HasPrefix(name, "syscall.") {
+		name, own.at = call, ""
+	} else if call != "" && call != name && (w.kind == waitSyscall || w.kind == waitRun) {
 		name = call + ", called by " + name
 	}
 	return fmt.Sprintf("%s[%s] in %s%s%s", id, what, name, at(own.at), through)

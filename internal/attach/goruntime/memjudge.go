@@ -81,7 +81,7 @@ func (m *memFields) judge(r *attach.Reading) {
 		r.Next = []attach.Next{{Command: "go tool pprof -top -diff_base heap1.pb.gz heap2.pb.gz", Why: "two heap profiles, a while apart, say which code's memory grows"}}
 	case kept >= keptLeast && kept >= keptShare*m.v["sys"]:
 		r.State = attach.CannotTell
-		r.Means = fmt.Sprintf("the runtime keeps %s that the heap does not use and has not given back to the system: memory that the process has, and no leak", finding.Bytes(int64(kept)))
+		r.Means = fmt.Sprintf("the runtime keeps %s that the heap does not use now and has not given back to the system", finding.Bytes(int64(kept)))
 		r.Next = []attach.Next{{Command: "GODEBUG=gctrace=1 for a minute under load", Why: "says to which size the heap grows before each cycle; GOMEMLIMIT or a lower GOGC bounds it"}}
 	case hasShare || len(m.pauses) > 0:
 		worst := slices.Max(append(m.pauses, 0))

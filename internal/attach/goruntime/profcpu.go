@@ -115,12 +115,17 @@ func (p *profile) readCPU(r *attach.Reading) {
 	p.tell(r)
 	gc := p.gcShare()
 	some := fmt.Sprintf("garbage collection used %s of it, as far as it is shown", percent(gc))
-	if gc >= gcSome {
+	own, _ := p.busiest()
+	first := own != "" && p.cum[own] >= p.total/2 && gc < gcUnclear // most is below one function
+	if gc >= gcSome && !first {
 		r.Figures = append(r.Figures, some)
 	}
 	unwound := p.unwinding()
 	if unwound >= muchUnwound {
 		r.Figures = append(r.Figures, fmt.Sprintf("unwinding of stacks used %s of it", percent(unwound)))
+	}
+	if first {
+		p.figures(r, unit)
 	}
 	soft := p.softFloat()
 	if soft >= softLeast {
@@ -128,11 +133,13 @@ func (p *profile) readCPU(r *attach.Reading) {
 	} else if text := p.runtimeShare(unit); text != "" {
 		r.Figures = append(r.Figures, text)
 	}
-	p.figures(r, unit)
+	if !first {
+		p.figures(r, unit)
+	}
 	if gc > 0 {
 		r.Facts = append(r.Facts, attach.Fact{Name: FactGCOfUsed, Value: gc})
 	}
-	if gc > 0 && gc < gcSome {
+	if gc > 0 && (gc < gcSome || first) {
 		r.Figures = append(r.Figures, some)
 	}
 	r.Means = "it shows what the CPU was used for"

@@ -27,6 +27,7 @@ type wait struct {
 	// Of a lock.
 	read   bool   // RLock
 	addr   uint64 // of the lock; 0: not printed
+	vague  bool   // the compiler is not sure of the address
 	site   frame  // who called Lock
 	logger bool   // the lock is a logger's, or that of the file it writes
 	fd     bool   // the lock is that of a file descriptor
@@ -133,6 +134,7 @@ func inC(s *stack) bool {
 func lockKind(s *stack, w *wait) {
 	at := -1
 	var sema uint64
+	unsure := false // of the semaphore's address
 	for i, f := range s.frames {
 		if i > 12 || at < 0 && i > 4 {
 			break
@@ -141,34 +143,35 @@ func lockKind(s *stack, w *wait) {
 		if len(f.args) > 0 {
 			arg = f.args[0]
 		}
+		note := func(arg, offset uint64) { w.note(arg, offset, f.vague) }
 		switch fn := strings.TrimPrefix(f.fn, "internal/"); {
 		case fn == "sync.(*Mutex).lockSlow", fn == "sync.(*Mutex).Lock":
 			at = i
-			w.note(arg, 0)
+			note(arg, 0)
 		case fn == "sync.(*RWMutex).RLock":
 			at, w.read = i, true
-			w.note(arg, 0)
-			w.note(sema, 12)
+			note(arg, 0)
+			w.note(sema, 12, unsure)
 		case fn == "sync.(*RWMutex).Lock":
 			at = i
-			w.note(arg, 0)
-			w.note(sema, 8)
+			note(arg, 0)
+			w.note(sema, 8, unsure)
 		case fn == "sync.runtime_SemacquireMutex", fn == "sync.runtime_Semacquire":
-			sema = arg
+			sema, unsure = arg, f.vague
 		case fn == "sync.runtime_SemacquireRWMutexR":
 			at, w.read = i, true
-			w.note(arg, 12)
-			sema = arg
+			note(arg, 12)
+			sema, unsure = arg, f.vague
 		case fn == "sync.runtime_SemacquireRWMutex":
 			at = i
-			w.note(arg, 8)
-			sema = arg
+			note(arg, 8)
+			sema, unsure = arg, f.vague
 		case strings.HasPrefix(fn, "sync.(*Once)."):
 			w.once = true
 			at = max(at, i)
 		case fn == "poll.(*fdMutex).rwlock", fn == "poll.(*FD).writeLock", fn == "poll.(*FD).readLock":
 			at, w.fd = i, true
-			w.note(arg, 0)
+			note(arg, 0)
 		}
 	}
 	isState := strings.HasPrefix(s.state, "sync.Mutex.") || strings.HasPrefix(s.state, "sync.RWMutex.")
@@ -189,12 +192,17 @@ func lockKind(s *stack, w *wait) {
 	w.logger = loggers(s.frames[max(0, at+1):])
 }
 
+// firstHeap is below the addresses of Go's heap on 64 bits, and above those of a program's own
+// variables.
+const firstHeap = 1 << 36
+
 // note keeps an address, given that of a part of the lock. Those that the compiler is not sure of
-// may be no addresses at all.
-func (w *wait) note(arg, offset uint64) {
-	if arg > 1<<16 && w.addr == 0 {
-		w.addr = arg - offset
+// count where no other is known, and only if they may be of the heap.
+func (w *wait) note(arg, offset uint64, vague bool) {
+	if arg <= 1<<16 || vague && arg < firstHeap || w.addr != 0 && (vague || !w.vague) {
+		return
 	}
+	w.addr, w.vague = arg-offset, vague
 }
 
 // loggerParts are the parts of functions' names of loggers that serialise their callers.
@@ -290,6 +298,9 @@ var servers = []named{
 	{"golang.org/x/net/http2.(*ClientConn).roundTrip", "an HTTP/2 server that this program calls"},
 	{"net/http.(*Transport).dialConn", "an HTTP server that this program connects to"},
 	{"net/http.(*Transport).getConn", "a connection to an HTTP server"},
+	{"google.golang.org/grpc/internal/transport.(*Stream).waitOnHeader", "a gRPC server that this program calls"},
+	{"google.golang.org/grpc/internal/transport.(*ClientStream).waitOnHeader", "a gRPC server that this program calls"},
+	{"google.golang.org/grpc/internal/transport.(*recvBufferReader).readClient", "a gRPC server that this program calls"},
 	{"google.golang.org/grpc.(*ClientConn).Invoke", "a gRPC server that this program calls"},
 	{"google.golang.org/grpc.(*clientStream).RecvMsg", "a gRPC server that this program calls"},
 	{"github.com/go-sql-driver/mysql.", "the MySQL server"},
