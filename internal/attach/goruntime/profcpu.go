@@ -117,15 +117,17 @@ func (p *profile) readCPU(r *attach.Reading) {
 	some := fmt.Sprintf("garbage collection used %s of it, as far as it is shown", percent(gc))
 	own, _ := p.busiest()
 	first := own != "" && p.cum[own] >= p.total/2 && gc < gcUnclear // most is below one function
-	if gc >= gcSome && !first {
+	rest := attach.Reading{}
+	p.figures(&rest, unit)
+	if n := len(rest.Figures); first && n > 0 {
+		r.Figures, rest.Figures = append(r.Figures, rest.Figures[n-1]), rest.Figures[:n-1]
+	}
+	if gc >= gcSome {
 		r.Figures = append(r.Figures, some)
 	}
 	unwound := p.unwinding()
 	if unwound >= muchUnwound {
 		r.Figures = append(r.Figures, fmt.Sprintf("unwinding of stacks used %s of it", percent(unwound)))
-	}
-	if first {
-		p.figures(r, unit)
 	}
 	soft := p.softFloat()
 	if soft >= softLeast {
@@ -133,13 +135,11 @@ func (p *profile) readCPU(r *attach.Reading) {
 	} else if text := p.runtimeShare(unit); text != "" {
 		r.Figures = append(r.Figures, text)
 	}
-	if !first {
-		p.figures(r, unit)
-	}
+	r.Figures = append(r.Figures, rest.Figures...)
 	if gc > 0 {
 		r.Facts = append(r.Facts, attach.Fact{Name: FactGCOfUsed, Value: gc})
 	}
-	if gc > 0 && (gc < gcSome || first) {
+	if gc > 0 && gc < gcSome {
 		r.Figures = append(r.Figures, some)
 	}
 	r.Means = "it shows what the CPU was used for"

@@ -281,6 +281,9 @@ func readSched(p *attach.Part) attach.Reading {
 		r.Figures = slices.Insert(r.Figures, 1, text)
 	}
 	judgeSched(&r, samples, long, perP)
+	if len(samples) < len(all) && r.State == attach.Healthy {
+		r.Means += " after the first moment"
+	}
 	if len(samples) == 1 && most.at < firstMoment && most.runnable() > 0 {
 		r.Means += "; and it is of the program's start, when all its goroutines are new"
 	}
