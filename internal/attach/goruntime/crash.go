@@ -52,15 +52,17 @@ func (p *picture) readCrash(r *attach.Reading) {
 // asked is how many bytes the goroutine wanted that ran out of memory: the first argument of the
 // runtime's allocator. 0: it did not run out, or the text does not say.
 func (p *picture) asked() uint64 {
-	if !strings.Contains(p.crash, "out of memory") || len(p.stacks) == 0 {
+	if !strings.Contains(p.crash, "out of memory") {
 		return 0
 	}
-	for _, f := range p.stacks[0].frames {
-		if f.fn == "runtime.mallocgc" && len(f.args) > 0 && !f.vague {
-			return f.args[0]
+	if len(p.stacks) > 0 {
+		for _, f := range p.stacks[0].frames {
+			if f.fn == "runtime.mallocgc" && len(f.args) > 0 && !f.vague {
+				return f.args[0]
+			}
 		}
 	}
-	return 0
+	return p.large // of the runtime's stack
 }
 
 // readTimeout reads the dump of a test that did not end in time. The goroutine that panics is the

@@ -174,7 +174,7 @@ func (p *picture) senders() (out []string) {
 		s := one[key]
 		line := fmt.Sprintf("%d in chan send in %s%s", n[key], s.own().fn, at(s.own().at))
 		if s.minutes > 0 {
-			line += fmt.Sprintf(", the longest for %s", count(s.minutes, "minute", "minutes"))
+			line += longest(n[key], s.minutes)
 		}
 		out = append(out, line)
 	}

@@ -158,6 +158,10 @@ func readDelve(p *attach.Part) attach.Reading {
 		r.State = attach.CannotTell
 		r.Means += fmt.Sprintf("; the other %d goroutines are cut off", d.total-len(d.stacks))
 	}
+	if len(d.stacks) == 1 && r.State == attach.Healthy {
+		r.State = attach.CannotTell
+		r.Means = "one goroutine says where it is, and nothing of the others"
+	}
 	r.Not = "how long each has waited: a debugger stops the program at one moment"
 	if unclocked {
 		r.Not = "how long each has waited: the lengths it prints count from 1970, since a dump has no clock"

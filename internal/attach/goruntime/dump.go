@@ -1,7 +1,7 @@
 package goruntime
 
 import (
-	"fmt"
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,9 +28,11 @@ type dump struct {
 	stacks []*stack
 	deep   float64 // bytes that a goroutine's stack may have, and had; 0: none is said
 	memory string  // what it asked for when it ran out of memory, and had; "": it did not
+	large  uint64  // bytes of a large object, as the stack that ran out of memory has it
 	crash  string  // "fatal error: all goroutines are asleep - deadlock!"; "": none
 	signal string  // "SIGQUIT: quit"
 	total  int     // as a heading says; 0: none
+	astray bool    // the system gave memory at an address of no use
 	cut    int     // lines that stand for what was left out
 	counts bool    // debug=1: stacks with counts, no states
 	leak   bool    // a test's own check found them
@@ -209,9 +211,6 @@ func elided(s string) bool {
 	return strings.HasPrefix(t, "...") || strings.HasPrefix(t, "…") || strings.HasPrefix(t, "[...") || strings.HasPrefix(t, "<snip") || strings.HasPrefix(t, "(snip")
 }
 
-// noMemory is how the runtime says that the system gave it none.
-var noMemory = pattern.New(`^runtime: out of memory: cannot allocate (\d+)-byte block \((\d+) in use\)`)
-
 // tooDeep is how the runtime says that a stack has reached its limit.
 var tooDeep = pattern.New(`^runtime: goroutine stack exceeds (\d+)-byte limit`)
 
@@ -222,7 +221,7 @@ func throws(lines []paste.Line) bool {
 	for i := 0; i < len(lines) && i < 8 && lines[i].Command == ""; i++ {
 		t := bare(lines[i].Text)
 		switch {
-		case noMemory.MatchString(t), fatal && strings.HasPrefix(t, "runtime stack:"), fatal && strings.HasPrefix(t, "[signal SIG"):
+		case noMemory.MatchString(t), noVirtual.MatchString(t), fatal && strings.HasPrefix(t, "runtime stack:"), fatal && strings.HasPrefix(t, "[signal SIG"):
 			return true
 		case strings.HasPrefix(t, "fatal error: "):
 			fatal = true
@@ -298,6 +297,7 @@ type dumpReader struct {
 	created bool // the line above says who started the goroutine
 	ended   bool // the stack has its last line
 	parents bool // what follows is of the goroutines that started this one
+	loose   bool // the crash stood behind other words, which may be a person's
 	last    lineOf
 	blanks  int // in this stack
 }
@@ -338,25 +338,21 @@ func (r *dumpReader) take(what lineOf, t string) {
 		}
 		r.ended = r.ended || r.created
 	case lineCrash:
-		if d.crash == "" {
-			d.crash = t[logged(t):]
+		if d.crash == "" || r.loose && logged(t) == 0 {
+			d.crash, r.loose = t[logged(t):], logged(t) > 0
 		}
 	case lineNoise:
 		// The stack of the thread that ended the process is no goroutine's.
-		r.parents = r.parents || strings.HasPrefix(t, "runtime stack:")
+		r.parents = r.parents || strings.HasPrefix(t, "runtime stack:") || strings.HasPrefix(t, "PC=0x") && len(d.stacks) == 0
 		if m := tooDeep.FindStringSubmatch(t); m != nil {
 			d.deep, _ = strconv.ParseFloat(m[1], 64)
 		}
-		if m := noMemory.FindStringSubmatch(t); m != nil && d.memory == "" {
-			asked, _ := strconv.ParseFloat(m[1], 64)
-			used, _ := strconv.ParseFloat(m[2], 64)
-			d.memory = fmt.Sprintf("it asked the system for %s in one block and got none; %s were in use", decimal(asked), decimal(used))
-			if all := asked + used; used < 1<<32 && all > 0.7*(1<<32) {
-				d.memory += fmt.Sprintf("; together %s: a program of 32 bits (386, arm) can address no more than 4.29 GB", decimal(all))
-			}
-			if d.crash == "" {
-				d.crash = "out of memory"
-			}
+		if strings.Contains(t, ") not in usable range [") {
+			d.astray = true
+		}
+		if text := d.refusal(t); text != "" && d.memory == "" {
+			d.memory = text
+			d.crash = cmp.Or(d.crash, "out of memory")
 		}
 	case lineSignal:
 		d.signal = t
@@ -376,6 +372,9 @@ func (r *dumpReader) take(what lineOf, t string) {
 
 func (r *dumpReader) call(t string) {
 	f, created, _ := parseCall(t)
+	if f.fn == "runtime.largeAlloc" && len(f.args) > 0 && !f.vague && r.d.large == 0 {
+		r.d.large = f.args[0]
+	}
 	if r.parents {
 		return
 	}

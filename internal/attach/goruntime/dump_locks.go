@@ -45,7 +45,7 @@ func (p *picture) readLocks(r *attach.Reading) {
 		line = fmt.Sprintf("%d wait for %d locks: %s", p.locked, len(p.queues), sitesText(p.allSites(), p.places()))
 	}
 	if q.minutes > 0 {
-		line += fmt.Sprintf(", the longest for %s", count(q.minutes, "minute", "minutes"))
+		line += longest(p.locked, q.minutes)
 	}
 	r.Figures = append([]string{line}, append(holders, r.Figures...)...)
 	p.judgeLocks(r, q, append([]string{line}, holders...))

@@ -18,6 +18,7 @@ const (
 	manyLeaked  = 500  // with one stack
 	manyRunning = 50   // runnable at once
 	manyInC     = 50   // more threads than a program has for its system calls
+	lockedPart  = 4    // one of so many at a lock is no chance
 	mostOfAll   = 0.05 // of all goroutines; less in calls is no news
 )
 
@@ -119,6 +120,10 @@ func readDump(part *attach.Part, d *dump) attach.Reading {
 		r.Means = "nobody waits for a lock; what there is waits to be woken, sleeps or runs"
 		if p.locked > 0 {
 			r.Means = fmt.Sprintf("%s for a lock in this moment, and the others wait to be woken, sleep or run", waits(p.locked))
+			if r.State == attach.Healthy && lockedPart*p.locked >= p.n-p.kinds[waitRuntime] {
+				r.State = attach.CannotTell
+				r.Means += ": whether they come on, a second dump says"
+			}
 		}
 	}
 	if r.Not == "" {
@@ -269,7 +274,8 @@ var someOfAll = pattern.New(`(?i)\b([0-9][0-9,]*) (?:goroutines )?(?:out )?of (?
 
 // countInProse finds "3200 goroutines", "302 of these" or "40x" in what a person wrote.
 func countInProse(s string) (n int) {
-	if m := someOfAll.FindStringSubmatch(s); m != nil {
+	at := someOfAll.FindStringIndex(s)
+	if m := someOfAll.FindStringSubmatch(s); m != nil && (at[0] == 0 || strings.Contains(strings.ToLower(s), "goroutine")) {
 		if n, ok := whole(strings.ReplaceAll(m[1], ",", "")); ok && n > 1 {
 			return n
 		}

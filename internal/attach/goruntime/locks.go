@@ -20,6 +20,7 @@ type queue struct {
 	stacks  []*stack
 	read    bool
 	vague   bool // the compiler is not sure of any of the addresses
+	either  bool // a Mutex or an RWMutex, of all of them
 	logger  bool
 	fd      bool
 	once    bool
@@ -44,12 +45,12 @@ func queues(stacks []*stack, waits []wait) []*queue {
 		}
 		q := byLock[key]
 		if q == nil {
-			q = &queue{addr: w.addr, vague: true, sites: map[string]int{}, places: map[string]string{}, kinds: map[string]string{}, owners: map[uint64]bool{}}
+			q = &queue{addr: w.addr, vague: true, either: true, sites: map[string]int{}, places: map[string]string{}, kinds: map[string]string{}, owners: map[uint64]bool{}}
 			byLock[key] = q
 			out = append(out, q)
 		}
 		q.n += s.count
-		q.vague = q.vague && w.vague
+		q.vague, q.either = q.vague && w.vague, q.either && w.either
 		q.minutes = max(q.minutes, s.minutes)
 		q.sites[w.site.fn] += s.count
 		q.kinds[w.site.fn] = receiver(w.site.fn)
@@ -186,6 +187,8 @@ func (q *queue) what() string {
 		name = "the lock of a file descriptor"
 	case q.read:
 		name = "an RWMutex"
+	case q.either:
+		name = "a lock"
 	}
 	switch {
 	case q.addr != 0 && q.vague: // as the runtime prints it

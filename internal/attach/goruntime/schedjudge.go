@@ -47,6 +47,9 @@ func threadsText(samples []snapshot, threads, ps int) string {
 
 // grows says that the queue only grows from sample to sample; "": it does not.
 func grows(samples []snapshot) string {
+	if n := len(samples); n > 0 && samples[n-1].open { // its sum is not known
+		samples = samples[:n-1]
+	}
 	if len(samples) < 3 {
 		return ""
 	}

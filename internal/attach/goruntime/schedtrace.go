@@ -87,6 +87,7 @@ type snapshot struct {
 	threads            int
 	global, local      int
 	locals             bool   // the queues of Ps are in it
+	open               bool   // their list is cut
 	shown              int    // of scheddetail: Ps whose lines are there
 	states             [3]int // of them: idle, running, in a system call
 	listed             [5]int // of scheddetail: goroutines that are idle, runnable, running, in a system call, waiting
@@ -114,6 +115,7 @@ func parseSched(line string) (s snapshot, ok bool) {
 	s.at, s.resting = msec/1e3, -1
 	if open := strings.IndexByte(rest, '['); open >= 0 { // "[4 55]", since Go 1.26 "[ 4 55 ] schedticks=[ 1 2 ]"
 		list, _, closed := strings.Cut(rest[open+1:], "]")
+		s.open = !closed
 		for _, f := range strings.Fields(list) {
 			n, isNumber := whole(f)
 			if !isNumber || !closed && f == list {
@@ -256,6 +258,9 @@ func readSched(p *attach.Part) attach.Reading {
 	}
 	r.Facts = []attach.Fact{{Name: FactRunnablePerP, Value: attach.Median(perP)}, {Name: FactGOMAXPROCS, Value: float64(ps)}}
 	queues := fmt.Sprintf("%d global + %d local = %d runnable goroutines on %s", most.global, most.local, most.runnable(), count(most.ps, "P", "Ps"))
+	if most.open {
+		queues = "at least " + queues + " (the list of the Ps' queues is cut)"
+	}
 	if !most.locals {
 		queues = fmt.Sprintf("%d runnable goroutines in the global queue on %s; the Ps' own queues are cut off", most.global, count(most.ps, "P", "Ps"))
 	}

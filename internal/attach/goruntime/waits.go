@@ -28,6 +28,7 @@ type wait struct {
 	read   bool   // RLock
 	addr   uint64 // of the lock; 0: not printed
 	vague  bool   // the compiler is not sure of the address
+	either bool   // a Mutex or an RWMutex
 	site   frame  // who called Lock
 	logger bool   // the lock is a logger's, or that of the file it writes
 	fd     bool   // the lock is that of a file descriptor
@@ -158,6 +159,9 @@ func lockKind(s *stack, w *wait) {
 			w.note(sema, 8, unsure)
 		case fn == "sync.runtime_SemacquireMutex", fn == "sync.runtime_Semacquire":
 			sema, unsure = arg, f.vague
+			if fn == "sync.runtime_SemacquireMutex" && i == len(s.frames)-1 { // who calls it is cut off
+				at, w.either = i, true
+			}
 		case fn == "sync.runtime_SemacquireRWMutexR":
 			at, w.read = i, true
 			note(arg, 12)

@@ -103,3 +103,11 @@ func decimal(v float64) string {
 	}
 	return fmt.Sprintf("%.0f B", v)
 }
+
+// longest says how long n goroutines wait, the longest of them.
+func longest(n, minutes int) string {
+	if n == 1 {
+		return ", for " + count(minutes, "minute", "minutes")
+	}
+	return ", the longest for " + count(minutes, "minute", "minutes")
+}
