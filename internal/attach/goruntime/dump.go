@@ -223,7 +223,7 @@ func throws(lines []paste.Line) bool {
 		switch {
 		case noMemory.MatchString(t), noVirtual.MatchString(t), fatal && strings.HasPrefix(t, "runtime stack:"), fatal && strings.HasPrefix(t, "[signal SIG"):
 			return true
-		case strings.HasPrefix(t, "fatal error: "):
+		case strings.HasPrefix(t, "fatal error: "), strings.HasPrefix(t, "panic: "):
 			fatal = true
 		}
 	}

@@ -128,7 +128,7 @@ func judgeSparse(g *attach.Reading, s gcSum, cs []cycle) {
 	most := ((last.sinceStart+1)*last.at - first.sinceStart*first.at) / 100 / s.span
 	least := (last.sinceStart*last.at - (first.sinceStart+1)*first.at) / 100 / s.span
 	g.State = attach.CannotTell
-	g.Means = fmt.Sprintf("%s of %d cycles are not in the text; GC used %.0f %% of the CPU since the program started, as printed", count(s.missing, "line", "lines"), s.missing+len(cs), last.sinceStart)
+	g.Means = fmt.Sprintf("%s of %d cycles are not in the text; GC used %s of the CPU since the program started, as printed", count(s.missing, "line", "lines"), s.missing+len(cs), whole100(last.sinceStart))
 	g.Not = "how long the other cycles marked, and stopped the world"
 	if most < gcLoss && s.worstStop < longStop {
 		g.State = attach.Healthy
@@ -150,10 +150,10 @@ func judgeFew(g *attach.Reading, s gcSum, cs []cycle) {
 	g.Glance = true
 	if last.sinceStart < 10 && s.worstStop < longStop {
 		g.State = attach.Healthy
-		g.Means = fmt.Sprintf("GC used %.0f %% of the CPU since the program started, and %s", last.sinceStart, s.stopsAtMost())
+		g.Means = fmt.Sprintf("GC used %s of the CPU since the program started, and %s", whole100(last.sinceStart), s.stopsAtMost())
 		g.Not = "how often cycles come: these are too few"
 		if len(cs) >= someCycles && s.perSecond >= 1 {
-			g.Means = fmt.Sprintf("%s here; GC used %.0f %% of the CPU since the program started, and both stops of a cycle take %s at most", often(s.perSecond), last.sinceStart, ms(s.worstBoth))
+			g.Means = fmt.Sprintf("%s here; GC used %s of the CPU since the program started, and both stops of a cycle take %s at most", often(s.perSecond), whole100(last.sinceStart), ms(s.worstBoth))
 			g.Not = fmt.Sprintf("that it stays so: these are %s of it", seconds(s.span))
 		}
 		assisting(g, s, cs)
@@ -162,11 +162,11 @@ func judgeFew(g *attach.Reading, s gcSum, cs []cycle) {
 	g.State = attach.CannotTell
 	g.Means = "too few cycles for a rate"
 	if last.at >= startup && last.sinceStart >= 100*gcLoss {
-		g.Means += fmt.Sprintf("; but GC used %.0f %% of the CPU in the %s since the program started, which is much", last.sinceStart, seconds(last.at))
+		g.Means += fmt.Sprintf("; but GC used %s of the CPU in the %s since the program started, which is much", whole100(last.sinceStart), seconds(last.at))
 		g.Signs = []attach.Sign{{Cause: "frequent-gc", Grade: attach.Candidate, Share: last.sinceStart / 100, Proof: g.Figures[:1]}}
 	}
 	if last.at < startup && settled(cs) && s.perSecond >= gcRate && last.sinceStart >= 100*gcLoss {
-		g.Means = fmt.Sprintf("%s in these %s, and GC used %.0f %% of the CPU in the %s since the program started, though the heap does not grow", often(s.perSecond), seconds(s.span), last.sinceStart, seconds(last.at))
+		g.Means = fmt.Sprintf("%s in these %s, and GC used %s of the CPU in the %s since the program started, though the heap does not grow", often(s.perSecond), seconds(s.span), whole100(last.sinceStart), seconds(last.at))
 		g.Not = "that it stays so: a program that has just started may work in another way than later"
 		g.Signs = []attach.Sign{{Cause: "frequent-gc", Grade: attach.Candidate, Share: last.sinceStart / 100, Proof: g.Figures[:1]}}
 	}

@@ -206,8 +206,8 @@ func readConcurrent(r *run) attach.Reading {
 		g.Figures = append(g.Figures, fmt.Sprintf("GC marks %s of the time and takes %s of the CPU time of %s%s; %s, marking %s each (median)%s",
 			percent(s.markShare), percent(s.cpuShare), last.places(), stillText(s), pace(cs, s.perSecond), ms(s.medianMark), forcedText(s, len(cs))))
 	default:
-		g.Figures = append(g.Figures, fmt.Sprintf("marking takes %s (median)%s; GC used %.0f %% of the CPU since the program started",
-			ms(s.medianMark), forcedText(s, len(cs)), last.sinceStart))
+		g.Figures = append(g.Figures, fmt.Sprintf("marking takes %s (median)%s; GC used %s of the CPU since the program started",
+			ms(s.medianMark), forcedText(s, len(cs)), whole100(last.sinceStart)))
 	}
 	if len(cs) < len(r.cycles) {
 		g.Title += fmt.Sprintf("; figures of gc %d to %d, %s", cs[0].n, last.n, leftOut(cs[0]))

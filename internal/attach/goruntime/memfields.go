@@ -299,7 +299,7 @@ func (m *memFields) figures(r *attach.Reading) {
 		heap = append(heap, "goal "+size("nextgc"))
 	}
 	if has("sys") {
-		system = append(system, size("sys")+" from the system")
+		system = append(system, size("sys")+" from the system"+m.offHeap())
 	}
 	if has("heapidle") && has("heapreleased") {
 		system = append(system, fmt.Sprintf("%s of the heap idle, of which %s are given back", size("heapidle"), size("heapreleased")))
@@ -337,6 +337,9 @@ func (m *memFields) collections(r *attach.Reading) string {
 			of = fmt.Sprintf("of %d of the last 256 cycles (the list is cut off)", n)
 		}
 		text := fmt.Sprintf("stop-the-world %s: median %s, worst %s", of, ms(attach.Median(m.pauses)/1e6), ms(worst/1e6))
+		if n == 1 && !m.cut {
+			text = "stop-the-world of the last cycle: " + ms(worst/1e6)
+		}
 		if from, to := m.trend(); from > 0 {
 			text += fmt.Sprintf("; they grow along the list, from %s to %s (medians of its first and last quarter)", ms(from/1e6), ms(to/1e6))
 		}

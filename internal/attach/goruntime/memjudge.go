@@ -53,6 +53,8 @@ const (
 	keptLeast = 256 << 20
 
 	grownLeast = 64 << 20
+
+	offHeapLeast = 64 << 20
 )
 
 // judge says what follows of stops and of memory.
@@ -79,6 +81,9 @@ func (m *memFields) judge(r *attach.Reading) {
 		r.State = attach.CannotTell
 		r.Means = "the heap grows from the first sample to the last: a leak, a cache that fills, or garbage that the next cycle takes; it is no cause of latency by itself"
 		r.Next = []attach.Next{{Command: "go tool pprof -top -diff_base heap1.pb.gz heap2.pb.gz", Why: "two heap profiles, a while apart, say which code's memory grows"}}
+	case m.offHeap() != "":
+		r.State = attach.CannotTell
+		r.Means = "most of the memory is not the heap's" + m.offHeap() + ": a heap profile does not show it"
 	case kept >= keptLeast && kept >= keptShare*m.v["sys"]:
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("the runtime keeps %s that the heap does not use now and has not given back to the system", finding.Bytes(int64(kept)))
@@ -93,4 +98,17 @@ func (m *memFields) judge(r *attach.Reading) {
 			r.Means = fmt.Sprintf("one of the last stops took %s, and most are short: such a stop is mostly a thread that got no CPU", ms(worst/1e6))
 		}
 	}
+}
+
+// offHeap names what has more of the memory than all else, where that is not the heap; "": it is.
+func (m *memFields) offHeap() string {
+	for _, part := range []struct{ key, words string }{
+		{"othersys", "other needs of the runtime (OtherSys)"}, {"stacksys", "stacks (StackSys)"}, {"gcsys", "GC's own needs (GCSys)"},
+		{"mspansys", "the heap's books (MSpanSys)"}, {"buckhashsys", "the tables of profiles (BuckHashSys)"},
+	} {
+		if v := m.v[part.key]; v >= offHeapLeast && v > m.v["sys"]/2 {
+			return fmt.Sprintf(", %s of it for %s", finding.Bytes(int64(min(v, 1e18))), part.words)
+		}
+	}
+	return ""
 }

@@ -110,9 +110,33 @@ func ofAll(all float64) string {
 	return fmt.Sprintf("; the profile has about %.0f in all", short)
 }
 
+// listHead is the fields of what a listed function has, "300ms 470ms (flat, cum) 15% of Total";
+// nil: it is none such. A page of the browser's has "Total:" in front.
+func listHead(t string) []string {
+	f := strings.Fields(strings.TrimPrefix(strings.TrimSpace(t), "Total: "))
+	if len(f) < 5 || f[2] != "(flat," || f[3] != "cum)" {
+		return nil
+	}
+	return f
+}
+
+// listFields is the fields of a line of a listing. A browser's page has the line's number first.
+func listFields(s string) []string {
+	f := strings.Fields(s)
+	if len(f) < 3 || digits(f[0]) != len(f[0]) || strings.Contains(f[2], ":") || strings.HasPrefix(f[2], "(flat") {
+		return f
+	}
+	for _, v := range f[1:3] {
+		if _, unit, ok := amount(v); v != "." && (!ok || unit == "") {
+			return f
+		}
+	}
+	return append([]string{f[1], f[2], f[0] + ":"}, f[3:]...)
+}
+
 // listLine knows the lines of -list: flat, cum, number, source.
 func listLine(s string) bool {
-	f := strings.Fields(s)
+	f := listFields(s)
 	if len(f) < 3 {
 		return false
 	}
@@ -134,10 +158,16 @@ func fileBelow(lines []paste.Line, i int) bool {
 func listFigures(lines []paste.Line) (out []string, compiles []listed) {
 	total := ""
 	for i, line := range lines {
-		if t, is := strings.CutPrefix(strings.TrimSpace(line.Text), "Total: "); is && len(t) < 30 {
+		if t, is := strings.CutPrefix(strings.TrimSpace(line.Text), "Total: "); is && len(t) < 30 && listHead(line.Text) == nil {
 			total = " (" + t + ")"
 		}
 		rest, ok := strings.CutPrefix(strings.TrimSpace(line.Text), "ROUTINE ")
+		if head := listHead(line.Text); !ok && head != nil && !routineAbove(lines[:i]) && len(out) < 6 {
+			out = append(out, "a function whose name is cut off: "+strings.Join(head, " ")+total)
+			if top, ok := topLine(lines[i+1:], strings.Join(head, " ")); ok {
+				out = append(out, top.text())
+			}
+		}
 		if !ok || i+1 >= len(lines) || len(out) >= 6 {
 			continue
 		}
@@ -154,6 +184,16 @@ func listFigures(lines []paste.Line) (out []string, compiles []listed) {
 		}
 	}
 	return out, compiles
+}
+
+// routineAbove reports whether the name of a function ends the lines, in one line or two.
+func routineAbove(lines []paste.Line) bool {
+	for _, line := range lines[max(0, len(lines)-2):] {
+		if strings.HasPrefix(strings.TrimSpace(line.Text), "ROUTINE ") {
+			return true
+		}
+	}
+	return false
 }
 
 // listed is the source line of one function that has most, with what it calls.
@@ -194,7 +234,7 @@ func topLine(lines []paste.Line, sums string) (top listed, ok bool) {
 		if strings.HasPrefix(text, "ROUTINE ") {
 			break
 		}
-		f := strings.Fields(text)
+		f := listFields(text)
 		if len(f) < 4 || !listLine(text) || strings.HasPrefix(f[2], "(flat") {
 			continue
 		}

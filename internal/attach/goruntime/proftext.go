@@ -15,7 +15,7 @@ import (
 // pprofTop is what go tool pprof prints with -top, -text, -tree and -peek, and its prompt's top.
 var pprofTop = &attach.Kind{
 	Name:    "pprof -top",
-	Hints:   []string{"File: ", "Type: ", "flat%", "Flat%", "nodes", "Build ID: ", "%", "(pprof)", "Duration: ", "Total: ", "ROUTINE ", "Active filters:", "Fetching profile ", "Saved profile in ", "Entering interactive mode", "Generating report in ", "Main binary filename ", "Local symbolization "},
+	Hints:   []string{"File: ", "Type: ", "flat%", "Flat%", "nodes", "Build ID: ", "%", "(pprof)", "Duration: ", "Total: ", "ROUTINE ", "(flat, cum)", "Active filters:", "Fetching profile ", "Saved profile in ", "Entering interactive mode", "Generating report in ", "Main binary filename ", "Local symbolization "},
 	Claim:   func(lines []paste.Line) int { return claimPprof(lines) },
 	Reports: true,
 	Read:    readPprof,
@@ -45,6 +45,9 @@ type row struct {
 
 func pprofLine(s string) (profLine, row) {
 	t := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(s), "(pprof) "))
+	if listHead(t) != nil {
+		return profListed, row{}
+	}
 	for _, h := range []string{"Type: ", "Duration: ", "Showing nodes accounting for ", "Showing top ", "Dropped ", "Total: ", "File: ", "Build ID: ", "Time: ", "Entering interactive mode", "Active filters:", "Doc: ", "Fetching profile ", "Saved profile in ", "Please wait... (", "Main binary filename ", "Local symbolization ", "Generating report in ", "Some binary filenames not available", "Try setting PPROF_BINARY_PATH", "Set the PPROF_TMPDIR"} {
 		if !strings.HasPrefix(t, h) {
 			continue

@@ -79,8 +79,10 @@ func givenBack(s, otherwise string) string {
 	switch {
 	case idle < 0 || released < 0:
 		return otherwise
+	case idle == 0 && scvgField(s, "inuse: ") == 0:
+		return "the heap has less than 1 MB in use, and less than 1 MB not in use"
 	case idle == 0:
-		return "all of the heap is in use"
+		return "all of the heap but less than 1 MB is in use"
 	case released == idle:
 		return fmt.Sprintf("of the heap %.0f MB are not in use, and all of it has been given back to the system", idle)
 	case released == 0:

@@ -111,3 +111,11 @@ func longest(n, minutes int) string {
 	}
 	return ", the longest for " + count(minutes, "minute", "minutes")
 }
+
+// whole100 writes percent that are printed whole, without what is behind the point.
+func whole100(v float64) string {
+	if v < 1 {
+		return "less than 1 %"
+	}
+	return fmt.Sprintf("%.0f %%", v)
+}
