@@ -166,6 +166,8 @@ func (p *picture) readCut(r *attach.Reading, several int) {
 	case len(p.stacks) == 1 && several > 1:
 		r.State, r.Means = attach.CannotTell, "one stack of the dump says where these goroutines are, and nothing of the others"
 		r.Figures = append([]string{does(p.stacks[0], p.waits[0])}, r.Figures...)
+	case len(p.stacks) == 1 && p.counts && p.total == 0:
+		r.State, r.Means = attach.CannotTell, "one stack of the profile says where these goroutines are, and nothing of the others"
 	case p.total > p.n:
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("those that are shown wait to be woken, sleep or run; the other %d are cut off", p.total-p.n)

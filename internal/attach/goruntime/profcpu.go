@@ -106,7 +106,7 @@ func (p *profile) readCPU(r *attach.Reading) {
 	cpus := ratio(p.total/1e9, p.duration)
 	switch {
 	case p.duration > 0:
-		r.Figures = append(r.Figures, fmt.Sprintf("%s of CPU in %s: %.2f CPUs on average", unit(p.total), seconds(p.duration), cpus))
+		r.Figures = append(r.Figures, fmt.Sprintf("%s of CPU in %s: %s on average", unit(p.total), seconds(p.duration), busy(cpus)))
 	case p.total > 0:
 		r.Figures = append(r.Figures, fmt.Sprintf("%s of CPU; over which time is not printed", unit(p.total)))
 	case p.least > 0:
@@ -177,7 +177,7 @@ func (p *profile) readCPU(r *attach.Reading) {
 		r.Not = "that a sync.Mutex is held for long: these locks are the runtime's own; nor what requests waited for"
 		r.Next = []attach.Next{{Command: "go tool pprof -peek 'runtime.lock' FILE", Why: "the callers of the lock: stacks, timers, the scheduler, the heap"}}
 	case p.duration >= leastSpan && cpus < fewCPUs && p.total > 0 && !p.perSample:
-		r.Means = fmt.Sprintf("the process used little CPU, %.2f CPUs on average: it waits, or it gets no more; which, and where it waits, is not in a CPU profile", cpus)
+		r.Means = fmt.Sprintf("the process used little CPU, %s on average: it waits, or it gets no more; which, and where it waits, is not in a CPU profile", busy(cpus))
 	}
 }
 
@@ -194,4 +194,12 @@ func (p *profile) wakes() float64 {
 		ns += p.flat[fn]
 	}
 	return ratio(ns, p.total)
+}
+
+// busy writes how many CPUs something keeps busy.
+func busy(cpus float64) string {
+	if cpus < 0.095 {
+		return fmt.Sprintf("%.1g CPUs", cpus)
+	}
+	return fmt.Sprintf("%.2f CPUs", cpus)
 }
