@@ -54,7 +54,7 @@ var threadcreate = &attach.Kind{
 		}
 		if n >= 1000 {
 			r.State = attach.CannotTell
-			r.Means = "many threads were made: goroutines block in system calls or in cgo, each with a thread of its own"
+			r.Means = "many threads were made: goroutines that block in system calls or in C code have each a thread of their own, as those have that are locked to one"
 			r.Next = []attach.Next{{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=2'", Why: "goroutines in state syscall say in which calls"}}
 		}
 		return r

@@ -42,7 +42,7 @@ func (p *picture) readCrash(r *attach.Reading) {
 		r.Means = "the process ended since a goroutine called deeper and deeper: a recursion without an end"
 	}
 	if strings.Contains(p.crash, "thread exhaustion") {
-		r.Means = "the process ended since it had more threads than Go permits: each call of the system or of C that blocks keeps one"
+		r.Means = "the process ended since it had more threads than Go permits: each call of the system or of C that blocks keeps one, and each goroutine that is locked to its thread"
 	}
 	if r.Not == "" {
 		r.Not = "that it was slow: the process ended"

@@ -91,7 +91,7 @@ func (p *picture) readRemote(r *attach.Reading) {
 	}
 	r.State = attach.CannotTell
 	r.Means = "so many that wait for the other side are connections which are kept open, or a leak; they cost memory, and are no cause of latency by themselves"
-	r.Next = append(r.Next, attach.Next{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=1' a minute later", Why: "a number that only grows is a leak"})
+	r.Next = append(r.Next, attach.Next{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=1' a minute later", Why: "a number that only grows, while the load does not, is a leak"})
 }
 
 // readClients says how many connections of HTTP clients are kept. Each has two goroutines, which
@@ -117,7 +117,7 @@ func (p *picture) readClients(r *attach.Reading) {
 	r.Figures = append([]string{line}, r.Figures[:len(r.Figures)-1]...)
 	r.State = attach.CannotTell
 	r.Means = "so many connections of an HTTP client are a crowd of idle ones, or a leak (Response.Body not closed, a Transport for each request); they cost memory, and are no cause of latency by themselves"
-	r.Next = append(r.Next, attach.Next{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=1' a minute later", Why: "a number that only grows is a leak"})
+	r.Next = append(r.Next, attach.Next{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=1' a minute later", Why: "a number that only grows, while the load does not, is a leak"})
 }
 
 // readOne says what the only goroutine of a text does, where its stack tells.
@@ -203,7 +203,7 @@ func (p *picture) readSenders(r *attach.Reading) {
 		}
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("goroutines wait for minutes in %s to send to a channel: who should receive is gone or stuck, or they are background work that has time", fn)
-		r.Next = append(r.Next, attach.Next{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=2' a minute later", Why: "a number that only grows is a leak; the receiver's own stack says where it is"})
+		r.Next = append(r.Next, attach.Next{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=2' a minute later", Why: "a number that only grows, while the load does not, is a leak; the receiver's own stack says where it is"})
 	}
 }
 
@@ -255,7 +255,7 @@ func (p *picture) readCrowds(r *attach.Reading) {
 		if len(r.Signs) == 0 {
 			r.State = attach.CannotTell
 			r.Means = "so many goroutines at one channel are a leak, or a crowd behind one that serves them; a leak costs memory and work of GC, and is no cause of latency by itself"
-			r.Next = append(r.Next, attach.Next{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=1' a minute later", Why: "a number that only grows is a leak"})
+			r.Next = append(r.Next, attach.Next{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=1' a minute later", Why: "a number that only grows, while the load does not, is a leak"})
 		}
 	}
 	p.readClients(r)
@@ -272,7 +272,7 @@ func (p *picture) readCrowds(r *attach.Reading) {
 	if fn, n, sleep := p.crowded(); n >= manyLeaked && sleep && len(r.Signs) == 0 && r.Means == "" {
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("so many goroutines asleep in %s are work that comes faster than it ends, or a leak; it costs memory and work of GC, and is no cause of latency by itself", fn)
-		r.Next = append(r.Next, attach.Next{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=1' a minute later", Why: "a number that only grows is a leak"})
+		r.Next = append(r.Next, attach.Next{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=1' a minute later", Why: "a number that only grows, while the load does not, is a leak"})
 	}
 	if n := p.kinds[waitRun]; (n >= manyRunning || n >= manyRunning/2 && 2*n >= p.n) && len(r.Signs) == 0 {
 		r.State = attach.CannotTell

@@ -109,7 +109,7 @@ func (p *picture) judgeLocks(r *attach.Reading, q *queue, proof []string) {
 	}
 	if q.logger {
 		cause = "logger-lock"
-		r.Means = "goroutines queue for the lock of a logger: one writes, and the others wait with what they log"
+		r.Means = "goroutines that have something to log queue for their logger's lock"
 	}
 	sure, remedy := finding.Possible, ""
 	switch {
@@ -121,7 +121,10 @@ func (p *picture) judgeLocks(r *attach.Reading, q *queue, proof []string) {
 		h := q.holders[0]
 		r.Means += ", which is likely held in " + q.holding
 		if w := classify(h); h.has("os.(*File).Write") && (w.kind == waitNet || w.kind == waitSyscall) {
-			r.Means += ": it writes to a file or pipe that takes no more, with the lock held"
+			r.Means += ": with the lock held it writes to a file or pipe, and the write has not come back"
+			if w.kind == waitNet {
+				r.Means += ", since that takes no more now"
+			}
 		} else if w.kind == waitNet || w.down != "" {
 			r.Means += ": it waits for the network with the lock held"
 		}

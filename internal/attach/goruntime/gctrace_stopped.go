@@ -74,7 +74,7 @@ func readStopped(r *run) attach.Reading {
 		g.Signs = []attach.Sign{{Cause: "stw-pause", Grade: attach.Found, Sure: finding.Possible,
 			Remedy: "Go 1.5 or later, which marks beside the program; until then a smaller live heap: its size decides how long a stop is",
 			Proof:  []string{fmt.Sprintf("%s, each a stop of %s (median)", count(len(own), "cycle", "cycles"), ms(attach.Median(stops(own))))}}}
-		g.Next = []attach.Next{{Command: "go version PROGRAM", Why: "Go 1.5 and later mark beside the program; Go 1.8 and later stop it for less than 1 ms"}}
+		g.Next = []attach.Next{{Command: "go version PROGRAM", Why: "Go 1.5 and later mark beside the program; Go 1.8 and later mostly stop it for less than 1 ms"}}
 	}
 	return g
 }

@@ -95,7 +95,7 @@ func (m *memFields) judge(r *attach.Reading) {
 			r.Means = fmt.Sprintf("it shows how much memory the heap has and needs; of the stops that are listed none took more than %s", ms(worst/1e6))
 		}
 		if worst >= veryLong*1e6 {
-			r.Means = fmt.Sprintf("one of the last stops took %s, and most are short: such a stop is mostly a thread that got no CPU", ms(worst/1e6))
+			r.Means = fmt.Sprintf("one of the last stops took %s, and most are short: such a stop is mostly a thread that got no CPU, or a call that could not be interrupted", ms(worst/1e6))
 		}
 	}
 }

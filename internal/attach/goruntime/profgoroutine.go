@@ -64,7 +64,7 @@ func (p *profile) readGoroutineSums(r *attach.Reading) {
 		if p.cum[fn] >= manyLeaked {
 			r.State = attach.CannotTell
 			r.Means = "so many goroutines alike are a leak, or a crowd behind one that serves them; a leak costs memory and work of GC, and is no cause of latency by itself"
-			r.Next = []attach.Next{{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=1' a minute later", Why: "a number that only grows is a leak"}}
+			r.Next = []attach.Next{{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=1' a minute later", Why: "a number that only grows, while the load does not, is a leak"}}
 		}
 		return
 	}
