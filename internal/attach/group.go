@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 )
 
 // group gives parts of one process and moment the same number. A part that names nobody belongs to
@@ -95,7 +96,7 @@ func apart(a, b *Part) (bool, string) {
 // inOrder reports whether b was certainly taken after a: both follow prompts of one paste, or have
 // times, or a person says so above them.
 func inOrder(a, b *Part) bool {
-	ta, tb := a.Lines[0].Time, b.Lines[0].Time
+	ta, tb := a.taken(), b.taken()
 	switch {
 	case !ta.IsZero() && !tb.IsZero():
 		return !tb.Before(ta)
@@ -103,6 +104,16 @@ func inOrder(a, b *Part) bool {
 		return true
 	}
 	return says(a.Title, "before") && says(b.Title, "after")
+}
+
+// taken is when a part was taken; zero: nothing says so.
+func (p *Part) taken() time.Time {
+	if p.Kind.When != nil {
+		if t := p.Kind.When(p); !t.IsZero() {
+			return t
+		}
+	}
+	return p.Lines[0].Time
 }
 
 // says reports whether what a person wrote has a word.

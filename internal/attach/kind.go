@@ -1,6 +1,8 @@
 package attach
 
 import (
+	"time"
+
 	"github.com/whystall/whystall/internal/format"
 	"github.com/whystall/whystall/internal/format/paste"
 )
@@ -37,6 +39,10 @@ type Kind struct {
 	// Single: each of a Scattered kind's lines stands for itself, so that lines behind a mark need
 	// not be looked at.
 	Single bool
+
+	// When is the time that a part itself says it was taken at; zero: it does not say. Nil: the time
+	// of its first line counts.
+	When func(p *Part) time.Time
 
 	// Joins: Read compares several samples in one part. So parts of one place that are in order
 	// become one; without it each is read alone.

@@ -118,6 +118,8 @@ func (d *dump) quiet(r *attach.Reading, t tally, list []*convoy) {
 			Proof: []string{fmt.Sprintf("%s for locks%s", waits(t.lock), list0(list))}})
 		if d.whole == "" {
 			r.Next = append(r.Next, attach.Next{Command: "gdb -p PID -batch -ex 'thread apply all bt' -ex 'thread apply all frame 2' -ex 'info locals'", Why: "the locks' addresses, once the debug symbols of libc and the program are there: who owns each"})
+		} else {
+			r.Next = append(r.Next, attach.Next{Command: d.whole, Why: "all threads, taken three times: which of them stay where they are"})
 		}
 	case t.lock > 1:
 		r.State = attach.CannotTell

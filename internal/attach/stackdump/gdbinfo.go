@@ -13,7 +13,26 @@ import (
 // infoLine is a row of gdb's "info threads": a thread, and the frame that it is in.
 var infoLine = pattern.New(`^\s*\*?\s*(\d+)\s+(?:Thread|LWP|process) [^"]*?(?:\((?:LWP|process|pid) (\d+)\))?\)?(?: ?"([^"]*)")?\s+(?:(?:(0x[0-9a-f]+) in )?([\w:~<>@., ]*[\w>@.]) \(.*|0x[0-9a-f]+ in ([\w:~<>@.]+))\s*$`)
 
-func isInfo(text string) bool { return infoLine.MatchString(text) }
+// infoHalf is a row whose frame a mail has put into the next line.
+var infoHalf = pattern.New(`^\s*\*?\s*\d+\s+Thread 0x[0-9a-f]+ \(LWP \d+\)(?: "[^"]*")?$`)
+
+// row is a row of the table, put together where it was broken; n: its lines, 0: none starts here.
+func infoRow(lines []paste.Line) (text string, n int) {
+	if text = lines[0].Text; infoLine.MatchString(text) {
+		return text, 1
+	}
+	if len(lines) > 1 && lines[1].Command == "" && infoHalf.MatchString(text) {
+		if text += " " + strings.TrimSpace(lines[1].Text); infoLine.MatchString(text) {
+			return text, 2
+		}
+	}
+	return "", 0
+}
+
+func infoRows(lines []paste.Line) int {
+	_, n := infoRow(lines)
+	return n
+}
 
 // infoThreads reads "info threads". It has one frame for each thread: that a lock is waited
 // for, and not which.
@@ -22,13 +41,15 @@ var infoThreads = &attach.Kind{
 	Hints: []string{"Thread ", "LWP ", "Target Id"},
 	Claim: func(lines []paste.Line) int {
 		n, rows := 0, 0
-		for i, l := range lines {
+		for i := 0; i < len(lines); i++ {
+			l := lines[i]
 			trimmed := strings.TrimSpace(l.Text)
 			switch {
 			case i > 0 && l.Command != "":
 				return done(n, rows)
-			case isInfo(l.Text):
+			case infoRows(lines[i:]) > 0:
 				rows++
+				i += infoRows(lines[i:]) - 1
 				n = i + 1
 			case rows == 0 && strings.HasPrefix(trimmed, "Id ") && strings.Contains(trimmed, "Target Id"):
 				n = i + 1
@@ -42,8 +63,9 @@ var infoThreads = &attach.Kind{
 	},
 	Read: func(p *attach.Part) attach.Reading {
 		d := &dump{tool: "gdb info threads"}
-		for _, l := range p.Lines {
-			if m := infoLine.FindStringSubmatch(l.Text); m != nil {
+		for i := range p.Lines {
+			text, _ := infoRow(p.Lines[i:])
+			if m := infoLine.FindStringSubmatch(text); m != nil {
 				t := &thread{id: atoi(cmp.Or(m[2], m[1])), name: m[3], n: 1, frames: []frame{{fn: strings.TrimSpace(m[5] + m[6])}}}
 				place(t, native)
 				d.threads = append(d.threads, t)

@@ -3,6 +3,7 @@ package stackdump
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
@@ -15,7 +16,11 @@ var jstack = &attach.Kind{
 	Name:  "jstack",
 	Hints: []string{"Full thread dump", "\"", "java.lang.Thread.State: ", "\tat ", "Found one Java-level deadlock", "Threads class SMR", " at ", ":"},
 	Claim: claimJVM,
-	Read:  func(p *attach.Part) attach.Reading { return readJVM(p.Lines) },
+	When: func(p *attach.Part) time.Time {
+		t, _ := time.Parse(time.DateTime, p.Lines[0].Text) // zero where it is something else
+		return t
+	},
+	Read: func(p *attach.Part) attach.Reading { return readJVM(p.Lines) },
 }
 
 var (
@@ -23,17 +28,20 @@ var (
 	// jvmUnnamed is a header whose name stands in another line, or is lost.
 	jvmUnnamed = pattern.New(`^os_prio=\d+ (?:cpu=\S+ elapsed=\S+ )?tid=0x[0-9a-f]+ nid=\S+ `)
 	// jvmTorn is a header whose name lost its first quote, or all but its end.
-	jvmTorn  = pattern.New(`^[^"\s][^"]{0,120}"(?: #\d+)?(?: \[\d+\])?(?: (?:daemon|virtual))* (?:prio=\d+|os_prio=\S+|tid=0x[0-9a-f]+|nid=\S+).* nid=\S+`)
-	jvmIn    = pattern.New(`" id=(\d+) in ([A-Z_]+)\b|" - Thread t@(\d+)`) // of profilers and VisualVM
+	jvmTorn = pattern.New(`^[^"\s][^"]{0,120}"(?: #\d+)?(?: \[\d+\])?(?: (?:daemon|virtual))* (?:prio=\d+|os_prio=\S+|tid=0x[0-9a-f]+|nid=\S+).* nid=\S+`)
+	jvmIn   = pattern.New(`" id=(\d+) in ([A-Z_]+)\b|" - Thread t@(\d+)`) // of profilers and VisualVM
+	// jvmWord is what profilers and Android's runtime say of a thread in its header.
+	jvmWord  = pattern.New(`\btid=(?:0x[0-9a-f]+|(\d+)) (?:in )?(RUNNABLE|BLOCKED|WAITING|TIMED_WAITING|Blocked|Waiting|TimedWaiting|Sleeping)$`)
+	jvmOwner = pattern.New(`<((?:0x)?[0-9a-f]+)> .*\bheld by thread (\d+)$`)
 	jvmNID   = pattern.New(`\bnid=(0x[0-9a-f]+|\d+)`)
 	jvmState = pattern.New(`^\s*java\.lang\.Thread\.State: (\w+)(?: \((.*)\))?`)
 	jvmFrame = pattern.New(`^\s+at ([\w$.@/<>:-]+)\((.*)\)\s*$`)
-	jvmBare  = pattern.New(`^at ([\w$.@/<>:-]+)\((.*(?:\.java:\d+|\.kt:\d+|\.scala:\d+|Native Method|Unknown Source|\.java|\.groovy:\d+|<generated>))\)\s*$`)
+	jvmBare  = pattern.New(`^at ([\w$.@/<>:-]+\.[\w$<>]+)\((.*(?:\.\w+:\d+|Native Method|Unknown Source|\.java|\.gen|<generated>))\)\s*$`)
 	jvmLock  = pattern.New(`^\s*- (waiting to lock|locked|waiting on|parking to wait for|waiting to re-lock in wait\(\)|eliminated|lock is eliminated|waiting on the Class initialization monitor for|Class initialization lock of|<no)\s*(?:<((?:0x)?[0-9a-f]+)>|<no object reference available>|(\S+))?(?: \(a (.*)\)| \(owned by \d+\))?`)
 	jvmOwned = pattern.New(`^\s*- <(0x[0-9a-f]+)> \(a (.*)\)`)
 	jvmBits  = pattern.New(`^(Full thread dump|Threads class SMR|_java_thread_list|0x[0-9a-f]{8,}[, 0xa-f0-9]*$|\}$|JNI global ref|Found (one|\d+) (Java-level )?deadlock|=====|Java stack information|which is held by|waiting to lock monitor|waiting for ownable|JNI|Heap$)`)
 	jvmStart = pattern.New(`^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|\d+:)$`)
-	jvmInner = pattern.New(`^\s+(--? |\^-- |java\.lang\.Thread\.State|Locked ownable|No compile task|Compiling:|Locked synchronizers|which is held by|waiting (to lock|for)|in object 0x|Carrying virtual|Mounted on carrier|- |at |JavaThread state|Thread:|Number of locked|total|space|Metaspace|class space|region size|PSYoungGen|ParOldGen|PSOldGen|PSPermGen|par new|concurrent|def new|tenured|eden|from|to |the space|compacting|garbage-first|object space|None$|\.\.\. \d+ more|Caused by)`)
+	jvmInner = pattern.New(`^(?:Blocked: \d+\[|User CPU: |- synchronizer <)|^\s+(--? |\| |native: #|#\d\d pc |\^-- |java\.lang\.Thread\.State|Locked ownable|No compile task|Compiling:|Locked synchronizers|which is held by|waiting (to lock|for)|in object 0x|Carrying virtual|Mounted on carrier|- |at |JavaThread state|Thread:|Number of locked|total|space|Metaspace|class space|region size|PSYoungGen|ParOldGen|PSOldGen|PSPermGen|par new|concurrent|def new|tenured|eden|from|to |the space|compacting|garbage-first|object space|None$|\.\.\. \d+ more|Caused by)`)
 )
 
 // jrockitState is the end of a header of JRockit: "tid=77 prio=5 alive, in native, native_waiting".
@@ -92,7 +100,7 @@ func claimJVM(lines []paste.Line) int {
 			}
 		}
 	}
-	if !strings.HasPrefix(first, "Full thread dump") && !isJVMHeader(first) && !jvmState.MatchString(first) && !jvmFrame.MatchString(first) && !jvmBare.MatchString(first) &&
+	if !fullDump(first) && !isJVMHeader(first) && !jvmState.MatchString(first) && !jvmFrame.MatchString(first) && !jvmBare.MatchString(first) &&
 		!strings.HasPrefix(first, deadlockHead) && !strings.HasPrefix(first, "Threads class SMR") {
 		return 0
 	}
@@ -108,7 +116,7 @@ func claimJVM(lines []paste.Line) int {
 		case jvmFrame.MatchString(text), jvmBare.MatchString(text):
 			frames++
 			n = i + 1
-		case isJVMHeader(text), strings.HasPrefix(text, "Full thread dump"), i == 0 && jvmState.MatchString(text):
+		case isJVMHeader(text), fullDump(text), i == 0 && jvmState.MatchString(text):
 			heads++ // a state is as sure a start as the header that was cut off above it
 			n = i + 1
 		case strings.TrimSpace(text) == "", strings.TrimSpace(text) == "...":
@@ -126,6 +134,11 @@ func claimJVM(lines []paste.Line) int {
 		}
 	}
 	return doneJVM(n, frames, heads)
+}
+
+// fullDump reports whether a line is the head of a dump, and no sentence about one.
+func fullDump(text string) bool {
+	return strings.HasPrefix(text, "Full thread dump") && (strings.HasSuffix(text, ":") || strings.Contains(text, "VM"))
 }
 
 // isJVMHeader reports whether a line is a thread's header.
@@ -180,6 +193,9 @@ func parseJVM(lines []paste.Line) *dump {
 			if n := jvmIn.FindStringSubmatch(text); n != nil {
 				t.id, t.state = atoi(n[1]+n[3]), n[2]
 			}
+			if n := jvmWord.FindStringSubmatch(strings.TrimSpace(text)); n != nil {
+				t.id, t.state = max(t.id, atoi(n[1])), jvmWords[n[2]]
+			}
 			if n := jrockitState.FindStringSubmatch(text); n != nil {
 				t.state = jrockitWord(n[1])
 			}
@@ -193,10 +209,17 @@ func parseJVM(lines []paste.Line) *dump {
 			t = &thread{n: 1, cropped: jvmFrame.MatchString(text)}
 			d.threads = append(d.threads, t)
 		}
+		if m := jvmOwner.FindStringSubmatch(trimmed); m != nil && len(d.owners) < 4096 {
+			d.owners[m[1]] = atoi(m[2])
+		}
 		t.line(text, trimmed)
 	}
 	return d
 }
+
+// jvmWords are HotSpot's words for those of other runtimes.
+var jvmWords = map[string]string{"RUNNABLE": "RUNNABLE", "BLOCKED": "BLOCKED", "WAITING": "WAITING", "TIMED_WAITING": "TIMED_WAITING",
+	"Blocked": "BLOCKED", "Waiting": "WAITING", "TimedWaiting": "TIMED_WAITING", "Sleeping": "TIMED_WAITING"}
 
 // line takes what a line says of the thread that it stands under.
 func (t *thread) line(text, trimmed string) {
@@ -239,6 +262,11 @@ func (t *thread) line(text, trimmed string) {
 		// A thread in Object.wait has given back the monitor that it lists as locked.
 		if strings.Contains(m[4], "ProcessPipeInputStream") {
 			t.pipe = true
+		}
+		if len(t.frames) > 0 && len(t.frames) <= 3 && t.wants == "" && m[2] != "" && strings.HasPrefix(t.frames[0].fn, "java.lang.Object.wait") {
+			// Before JDK 7 only its caller's frame shows the monitor that it gave back.
+			t.wants, t.what, t.wait.call = m[2], m[4], "waiting on"
+			return
 		}
 		if t.state == "BLOCKED" && len(t.frames) == 1 && t.wait.call == "" && m[2] != "" {
 			// HotSpot before JDK 7 prints the monitor that a thread waits to enter as locked by it.

@@ -1,6 +1,7 @@
 package stackdump
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
@@ -46,14 +47,16 @@ func (d *dump) info(t *thread, text string) {
 // BLOCKED there is in native code, with or without a lock.
 var agent = &attach.Kind{
 	Name:  "jstack -F",
-	Hints: []string{"(state = "},
+	Hints: []string{"(state = ", "Attaching to process ID"},
 	Claim: func(lines []paste.Line) int {
 		n, heads := 0, 0
 		for i, l := range lines {
 			trimmed := strings.TrimSpace(l.Text)
 			switch {
-			case i > 0 && l.Command != "":
+			case i > 0 && (l.Command != "" || heads > 0 && strings.HasPrefix(trimmed, "Attaching to process ID")):
 				return done(n, heads)
+			case agentHead.MatchString(trimmed), heads > 0 && inDeadlock(l.Text) != "":
+				n = i + 1
 			case agentHeader.MatchString(trimmed):
 				heads++
 				n = i + 1
@@ -71,28 +74,45 @@ var agent = &attach.Kind{
 		var t *thread
 		for _, l := range p.Lines {
 			trimmed := strings.TrimSpace(l.Text)
-			if m := agentHeader.FindStringSubmatch(trimmed); m != nil {
-				t = &thread{id: atoi(m[1]), n: 1}
+			if m := agentHead.FindStringSubmatch(trimmed); m != nil {
+				d.pid = max(d.pid, atoi(m[1]))
+				d.cycle = d.cycle || strings.HasPrefix(trimmed, "Found one Java-level deadlock")
+			} else if m := agentHeader.FindStringSubmatch(trimmed); m != nil {
+				t = &thread{id: atoi(m[1]), n: 1, state: m[2]}
 				d.threads = append(d.threads, t)
 			} else if m := agentFrame.FindStringSubmatch(trimmed); m != nil && t != nil && len(t.frames) < 400 {
 				t.frames = append(t.frames, frame{fn: modless(m[1])})
 			}
 		}
+		stopped := map[string]int{}
 		for _, t := range d.threads {
-			placeJVM(t)
+			blocked := t.state == "BLOCKED"
+			t.state = "" // it is no state of Java's
+			if placeJVM(t); blocked && t.doing == running && len(t.frames) > 0 {
+				t.doing = signal
+				stopped[t.frames[0].fn]++
+			}
 		}
 		r := d.read()
 		if r.State == attach.Healthy {
 			r.State = attach.CannotTell
 		}
-		r.Means = "It says where threads are, and nothing of locks."
-		r.Not = "This dump has no locks, and BLOCKED in it says no more than that a thread is in native code."
+		for _, fn := range attach.Largest(stopped) {
+			if len(r.Figures) < 3 {
+				r.Figures = append(r.Figures, fmt.Sprintf("%s for a monitor, or for the JVM, in %s", waits(stopped[fn]), fn))
+			}
+		}
+		if !d.cycle {
+			r.Means = "It says where threads are, and nothing of locks."
+		}
+		r.Not = "This dump has no locks, and BLOCKED in it is any wait within the JVM: for a monitor, in Object.wait, parked or asleep."
 		r.Next = []attach.Next{{Command: "jcmd PID Thread.print -l", Why: "has the locks and who holds them"}}
 		return r
 	},
 }
 
 var (
-	agentHeader = pattern.New(`^Thread (\d+): \(state = [A-Z_]+\)$`)
+	agentHeader = pattern.New(`^Thread (?:t@)?(\d+): \(state = ([A-Z_]+)\)$`)
+	agentHead   = pattern.New(`^(?:Attaching to process ID (\d+), please wait|Debugger attached successfully|(?:Client|Server|Core) compiler detected|JVM version is |Deadlock Detection:|No deadlocks found|Found one Java-level deadlock|Found a total of \d+ deadlock)`)
 	agentFrame  = pattern.New(`^- ([\w$.@/<>]+)\([^()]*\) @bci=`)
 )

@@ -29,9 +29,9 @@ var lldb = &attach.Kind{
 }
 
 var (
-	lldbTask = pattern.New(`^[* ] ? ?thread #(\d+)(?:: tid = \w+)?(?:,.*?\bname = '([^']*)')?(?:,.*)?$`)
+	lldbTask = pattern.New(`^(?:[* ] ? ?)?thread #(\d+)(?:: tid = \w+)?(?:,.*?\bname = '([^']*)')?(?:,.*)?$`)
 	// lldbFrame has the function behind the mark between it and its library.
-	lldbFrame = pattern.New("^ {2,}(?:[*] )?frame #\\d+: 0x[0-9a-f]+ [^`]+`([^(\\s]+(?: const)?)(?:\\(.*\\))?(?: \\+ \\d+)?(?: at \\S+)?(?: \\[.*\\])?$")
+	lldbFrame = pattern.New("^ *(?:[*] )?frame #\\d+: 0x[0-9a-f]+ [^`]+`([+-]\\[[^\\]]+\\]|[^(\\s]+(?: const)?)(?:\\(.*\\))?(?: \\+ \\d+)?(?: at \\S+)?(?: \\[.*\\])?$")
 	// lldbStop is a stop by what the program did itself; a debugger stops it by SIGSTOP.
 	lldbStop = pattern.New(`stop reason = (?:signal )?(SIG(?:SEGV|BUS|FPE|ILL|SYS|ABRT)|EXC_BAD_ACCESS)\b`)
 )

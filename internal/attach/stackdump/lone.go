@@ -37,6 +37,9 @@ func (d *dump) lone(r *attach.Reading) {
 		if th.kind == engineLock {
 			r.Figures = append(r.Figures, fmt.Sprintf("lock function %s, called from %s", engineCall(th), th.path()))
 		}
+		if id := d.owners[th.addr]; id != 0 && th.addr != "" {
+			r.Figures = append(r.Figures, fmt.Sprintf("thread %d holds it, and is not in the text", id))
+		}
 		th.interrupted(r)
 		r.Signs = append(r.Signs, attach.Sign{Cause: causes[th.kind], Grade: attach.Candidate, Proof: r.Figures[:1]})
 	case remote, tableLock, pooled:

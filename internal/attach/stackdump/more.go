@@ -1,6 +1,7 @@
 package stackdump
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
@@ -150,8 +151,9 @@ var (
 	crashRegs   = pattern.New(`^\s+(RIP|RSP|RAX|RDX|RBP|R8|R10|R11|R13|R12|ORIG_RAX|RBX|RCX|RSI|RDI|R14|R9|R15|CS|\[exception RIP)|^--- <|^ +bt: |^\(active\)`)
 	dotnetTask  = pattern.New(`^Thread (?:Id: )?\(?(0x[0-9A-Fa-f]+)\)?(?: \(\d+\))?:?()$`)
 	dotnetFrame = pattern.New(`^\s+(?:[0-9A-F]{16} [0-9A-F]{16} )?([\w.` + "`" + `<>+\[\]]+!?[\w.` + "`" + `<>+\[\],|$]+)\(.*\)$`)
-	rubyTask    = pattern.New(`^\s*(?:Thread )?#<Thread:(0x[0-9a-f]+)(?:@?\S*)?(?: \S+:\d+)? (\w+)>.*$`)
+	rubyTask    = pattern.New(`^\s*(?:Thread )?#<Thread:(0x[0-9a-f]+)(?:@?\S*)?(?: \S+:\d+)?(?: (\w+))?>(?: status=(\w+))?.*$`)
 	rubyFrame   = pattern.New("^\\s+(\\S+:\\d+:in [`'].+')$")
+	innermost   = pattern.New(`#0\b`)
 	glibcFrame  = pattern.New(`^\s*(?:\[?\d+\]?:? +)?(\S+)\(([\w.$]*)([+-]0x[0-9a-f]+)?\) ?\[0x[0-9a-f]+\]$|^\[0x[0-9a-f]+\]$`)
 	rustFrame   = pattern.New(`^\s+\d+: +(?:0x[0-9a-f]+ - )?[\w<]\S*::.+$|^\s+\d+: +(?:0x[0-9a-f]+ - )?(?:rust_begin_unwind|main|_start|__libc_start_main\S*|<unknown>|clone3?|start_thread)$|^\s+at \S+:\d+(:\d+)?$`)
 )
@@ -187,7 +189,7 @@ func parseStacks(lines []paste.Line, tool string, header, frameRE *pattern.Regex
 		if m := header.FindStringSubmatch(l.Text); m != nil {
 			t = &thread{n: 1, id: hex(strings.ToLower(m[1])), name: m[2]}
 			if header == rubyTask {
-				t.name, t.state = m[1], m[2]
+				t.name, t.state = m[1], cmp.Or(m[2], m[3])
 			}
 			d.threads = append(d.threads, t)
 			continue
@@ -197,7 +199,7 @@ func parseStacks(lines []paste.Line, tool string, header, frameRE *pattern.Regex
 			continue
 		}
 		if t == nil {
-			t = &thread{n: 1}
+			t = &thread{n: 1, cropped: !innermost.MatchString(l.Text)}
 			d.threads = append(d.threads, t)
 		}
 		if len(t.frames) < 400 {

@@ -16,13 +16,17 @@ var pmp = &attach.Kind{
 	Claim: claimPMP,
 	Read: func(p *attach.Part) attach.Reading {
 		d := &dump{tool: "pt-pmp", counted: true}
-		for _, l := range p.Lines {
+		for i, l := range p.Lines {
 			m := pmpLine.FindStringSubmatch(l.Text)
 			if m == nil {
 				continue
 			}
 			t := &thread{n: min(atoi(m[1]), 1<<24)}
-			for _, fn := range commas(m[2]) {
+			fns := commas(m[2])
+			if i == len(p.Lines)-1 && len(fns) > 2 && !first(fns[len(fns)-1]) {
+				fns = fns[:len(fns)-1] // the text may end within a name
+			}
+			for _, fn := range fns {
 				t.frames = append(t.frames, frame{fn: fn})
 			}
 			place(t, native)
@@ -77,6 +81,12 @@ func isPMP(text string) bool {
 		}
 	}
 	return false
+}
+
+// first reports whether a function is the first one of a thread or a program.
+func first(fn string) bool {
+	fn, _, _ = strings.Cut(short(fn), "(")
+	return strings.HasPrefix(fn, "clone") || fn == "start_thread" || fn == "start" || fn == "main" || strings.HasPrefix(fn, "libc_start")
 }
 
 // commas splits at commas outside of brackets.

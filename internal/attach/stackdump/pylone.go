@@ -69,6 +69,9 @@ func (d *dump) lonePython(r *attach.Reading) {
 		r.Not = "That anything hangs: tasks that wait have no thread, and so no frames here."
 		again = attach.Next{Command: "asyncio.all_tasks() and each task's print_stack(), or python -m asyncio pstree PID (3.14)",
 			Why: "lists the tasks and where each waits"}
+	case t.inCallback():
+		line = "the one thread is within a callback of its event loop: " + line
+		r.Means = "It runs, or waits in this call, within a callback of asyncio's event loop: the loop's other tasks do not run meanwhile."
 	case t.active():
 		line = "the one thread is at work: " + line
 		r.Means = "py-spy calls it active: it computes at this instant, or is in a call. How much time goes there, samples over some seconds tell."
@@ -172,6 +175,17 @@ func (t *thread) asyncio() bool {
 		}
 	}
 	return false
+}
+
+// inCallback reports whether a thread is within what asyncio's event loop called, and not in the
+// loop's own wait.
+func (t *thread) inCallback() bool {
+	if len(t.frames) < 2 || t.frames[0].fn == "select" || t.frames[0].fn == "poll" || t.frames[0].fn == "_poll" {
+		return false
+	}
+	return slices.ContainsFunc(t.frames[1:], func(f frame) bool {
+		return f.fn == "_run_once" && (strings.HasSuffix(f.file, "asyncio/base_events.py") || f.file == "base_events.py")
+	})
 }
 
 func (d *dump) pidWord() string {

@@ -2,6 +2,7 @@ package stackdump
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
@@ -16,7 +17,7 @@ var pySpy = &attach.Kind{
 	Claim: claimPySpy,
 	Read: func(p *attach.Part) attach.Reading {
 		d := parsePython(p.Lines)
-		d.tool = "py-spy dump"
+		d.tool, d.whole = "py-spy dump", "py-spy dump --pid "+d.pidWord()
 		return d.readPython()
 	},
 }
@@ -28,8 +29,14 @@ var faultHandler = &attach.Kind{
 	Claim: claimFault,
 	Read: func(p *attach.Part) attach.Reading {
 		d := parsePython(p.Lines)
-		d.tool = "Python faulthandler"
-		return d.readPython()
+		d.tool, d.whole = "Python faulthandler", "py-spy dump --pid PID"
+		r := d.readPython()
+		for _, l := range p.Lines {
+			if m := pyTimer.FindStringSubmatch(l.Text); m != nil {
+				r.Figures = append([]string{"a timer printed it, set to " + m[1] + ": what it watched was not done by then"}, r.Figures...)
+			}
+		}
+		return r
 	},
 }
 
@@ -57,11 +64,12 @@ var traceback = &attach.Kind{
 }
 
 var (
-	spyHeader  = pattern.New(`^Thread (?:0x)?([0-9A-Fa-f]+)(?:/0x[0-9a-fA-F]+)? \(([a-z+]+)\)(?:: "(.*)")?$`)
+	spyHeader  = pattern.New(`^Thread (?:0x)?([0-9A-Fa-f]+)(?:\.\.\.)?(?:/0x[0-9a-fA-F]+)? \(([a-z+]+)\)(?:: "(.*)")?$`)
 	spyProcess = pattern.New(`^Process (\d+): (.*)$`)
-	spyFrame   = pattern.New(`^ {4}(\S.*?) \(([^()]*?)(?::(\d+))?\)$`)
+	spyFrame   = pattern.New(`^ {4}(\S.*?) \(([^()]*?)(?::(\d+))?\)(?:\s+(?:#|<-).*)?$`)
 	spyNative  = pattern.New(`^ {4}([A-Za-z_][\w:~.@<>]*)(?: \(\))?$`) // of a library whose name is not printed
 	pyHeader   = pattern.New(`^(Current thread|Thread) 0x([0-9a-f]+)(?: \[(.*)\])? ?\((most recent call first|no Python frame|Python frame)`)
+	pyTimer    = pattern.New(`^Timeout \((\d+:\d\d:\d\d(?:\.\d+)?)\)!`)
 	pyFrame    = pattern.New(`^ {2,}File "(.*)", line (\d+) in (\S+)`)
 	pyError    = pattern.New(`^[\w.]+(Error|Exception|Exit|Interrupt|Warning)\b`)
 )
@@ -79,7 +87,7 @@ func claimPySpy(lines []paste.Line) int {
 		case spyHeader.MatchString(text):
 			heads++
 			n = i + 1
-		case i < 2 && spyProcess.MatchString(text), strings.HasPrefix(text, "Python v") && strings.Contains(text, " ("):
+		case i < 2 && spyProcess.MatchString(text), strings.HasPrefix(text, "Python v") && (i == 1 || strings.Contains(text, " (")):
 			n = i + 1
 		case strings.TrimSpace(text) == "":
 		case heads > 0 && spyFrame.MatchString(text), heads > 0 && strings.HasPrefix(text, "    0x"), heads > 0 && spyNative.MatchString(text):
@@ -185,8 +193,8 @@ func (t *thread) placePython() {
 	if len(t.frames) > 0 {
 		switch t.frames[0].fn {
 		case "acquire", "__enter__":
-			if strings.HasSuffix(t.frames[0].file, "threading.py") && len(t.frames) > 1 {
-				t.doing, t.site = lock, t.frames[1].fn
+			if at := slices.IndexFunc(t.frames, func(f frame) bool { return !strings.HasSuffix(f.file, "threading.py") }); at > 0 {
+				t.doing, t.site = lock, t.frames[at].fn
 			}
 		case "wait":
 			if strings.HasSuffix(t.frames[0].file, "threading.py") {

@@ -271,11 +271,17 @@ func (t *thread) does() string {
 	case p == inWrite:
 		return "it is in " + t.call + t.calledBy(at) + ": it writes, or waits until the other end of a pipe or socket takes it"
 	}
+	if len(t.frames) > 0 && dumpers.find(t.frames[:1], anything) >= 0 {
+		return "it takes this dump" + in(short(t.frames[0].fn))
+	}
 	if len(t.frames) > 0 {
 		return "it computes or is in a call" + in(short(t.frames[0].fn))
 	}
 	return "it runs"
 }
+
+// dumpers are functions by which a program takes a dump of its own threads.
+var dumpers = rule{names: []string{"sun.management.ThreadImpl.dumpThreads0", "sun.management.ThreadImpl.getThreadInfo1", "java.lang.Thread.dumpThreads"}}
 
 // calledBy names the function that called the library's call at a place.
 func (t *thread) calledBy(at int) string {

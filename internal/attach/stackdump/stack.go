@@ -94,9 +94,9 @@ func short(fn string) string {
 	depth := 0
 	for i := range len(fn) {
 		switch c := fn[i]; {
-		case c == '<' && i > 0 && !strings.HasSuffix(fn[:i], "operator"):
+		case c == '<' && i > 0 && !strings.HasSuffix(fn[:i], "operator") && fn[i-1] != '.': // Foo.<init>
 			depth++
-		case c == '>' && depth > 0:
+		case c == '>' && depth > 0: // of a template
 			depth--
 		case depth == 0:
 			b.WriteByte(c)
