@@ -64,7 +64,7 @@ func series(parts []*Part) (out []*Part, notes []string) {
 			text = fmt.Sprintf("%s: %s and %s are two places (%s): side by side, without rates", p.Kind.Name, last.where(), p.where(), why)
 		case !inOrder(last, p):
 			text = fmt.Sprintf("%s: nothing tells whether %s and %s are one place before and after, so no rate is made of them", p.Kind.Name, last.where(), p.where())
-		case p.Kind.Joins:
+		case p.Kind.Joins, p.Kind.Session != nil && p.Kind.Session(last.Command, p.Command):
 			last.Lines = append(last.Lines, p.Lines...)
 			last.Command += "; " + p.Command // it may say how long it slept before
 			continue

@@ -48,6 +48,10 @@ type Kind struct {
 	// become one; without it each is read alone.
 	Joins bool
 
+	// Session reports whether a part below the second command goes on with the one below the first:
+	// a person looked at one thing after the other. They become one part. Nil: they never do.
+	Session func(first, next string) bool
+
 	// Rows: Read keeps each line as a row of figures. So of a part only the first 28 000 lines are
 	// read, and the reading says so.
 	Rows bool

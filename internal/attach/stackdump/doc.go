@@ -15,6 +15,7 @@
 //	ended.go     programs that ended, and threads that spin
 //	gdb.go       gdb, pstack, eu-stack
 //	gdbcore.go   of it: core files, and frames that gdb guessed
+//	gdbsession.go  of it: threads and frames that a person chose one by one; wrapped frames
 //	gdbinfo.go   gdb's info threads
 //	pmp.go       pt-pmp
 //	jstack.go    the JVM's dumps

@@ -95,6 +95,12 @@ func (d *dump) quiet(r *attach.Reading, t tally, list []*convoy) {
 		r.Figures = append(r.Figures, fmt.Sprintf("%s without any function of the program's that has a name", threads(d.nameless())))
 		r.Means = "The stacks do not name who called the system's functions: pools that wait for work look so, and so do threads that wait for others."
 		r.Not = "Whose waits these are: without symbols or tables to unwind by, frames above the library are guesses."
+		if !slices.ContainsFunc(d.threads, func(t *thread) bool { return len(t.frames) > 1 || t.guessed }) {
+			r.Means = "Only the innermost frame of each thread is in the text: who called it, and so what it waits for, is not."
+			r.Not = ""
+			r.Next = append(r.Next, attach.Next{Command: cmp.Or(d.whole, "gdb -p PID -batch -ex 'thread apply all bt'"), Why: "has the whole stacks"})
+			return
+		}
 		r.Next = append(r.Next, attach.Next{Command: "eu-stack -p PID", Why: "reads the tables to unwind by itself; the packages with debug symbols name the functions"})
 	case t.room > 1:
 		r.State, r.Means = attach.CannotTell, full

@@ -12,9 +12,12 @@ import (
 
 // gdb reads stacks as gdb, pstack and gstack print them, with or without their headers.
 var gdb = &attach.Kind{
-	Name:   "gdb backtrace",
-	Hints:  []string{"#", "Thread ", "[New ", "LWP", "Attaching to", "libthread_db", "[Inferior", "(gdb)", "Program terminated", "Program received", "Core was generated", "warning: core file"},
-	Claim:  claimGDB,
+	Name:  "gdb backtrace",
+	Hints: []string{"#", "Thread ", "[New ", "LWP", "Attaching to", "libthread_db", "[Inferior", "(gdb)", "Program terminated", "Program received", "Core was generated", "warning: core file"},
+	Claim: claimGDB,
+	Session: func(first, next string) bool {
+		return looking.MatchString(next) && (looking.MatchString(first) || strings.HasPrefix(first, "thread apply"))
+	},
 	Yields: []string{"eu-stack", "crash bt"},
 	Read: func(p *attach.Part) attach.Reading {
 		return readNative(p, "gdb backtrace", native)
@@ -80,10 +83,10 @@ func claimGDB(lines []paste.Line) int {
 			n = i + 1
 		case lines[i].Command != "" && !strings.HasPrefix(lines[i].Command, "bt") && i > 0:
 			return done(n, frames)
-		case isFrame(text):
+		case isFrame(text), switchedIn(text):
 			frames++
 			n = i + 1
-		case isHeader(text), preamble.MatchString(text), inlineFrame.MatchString(text), lwpHeader(lines[i:]), frames > 0 && (notice.MatchString(trimmed) || beside.MatchString(text)):
+		case isHeader(text), preamble.MatchString(text), inlineFrame.MatchString(text), lwpHeader(lines[i:]), frames > 0 && (notice.MatchString(trimmed) || beside.MatchString(text) || sourceOf(text, lines[i-1].Text)):
 			n = i + 1
 		case trimmed == "":
 			// What follows decides.
@@ -221,6 +224,15 @@ func parseNative(lines []paste.Line) *dump {
 			d.pid = atoi(m[1])
 			continue
 		}
+		if m := switched.FindStringSubmatch(l); m != nil {
+			if t = d.again(atoi(m[2])); t == nil {
+				headed = true
+				start(atoi(m[2]), "")
+				headed, t.num = false, atoi(m[1])
+			}
+			expect = len(t.frames) - 1
+			continue
+		}
 		if m := tidLine.FindStringSubmatch(l); m != nil {
 			headed = true
 			start(atoi(m[1]), m[3])
@@ -252,6 +264,9 @@ func parseNative(lines []paste.Line) *dump {
 			continue // the text ends inside of it
 		}
 		num := atoi(m[1])
+		if num > 0 && num <= expect && d.shows(num, m) || t != nil && t.headed && t.num > 0 && num == 0 && len(t.frames) == 1 && t.shows(0, m) {
+			continue // a person had it printed again
+		}
 		if t == nil || num <= expect && num == 0 || num < expect && len(t.frames) > 0 {
 			start(len(d.threads)+1, "")
 		}
@@ -292,41 +307,6 @@ func (d *dump) dropEmpty() {
 			d.name = t.name
 		}
 	}
-}
-
-// joined puts together the lines of wrapped frames, and takes apart frames that stand in one line.
-func joined(lines []paste.Line) (out []string) {
-	for _, l := range lines {
-		text := l.Text
-		trimmed := strings.TrimSpace(text)
-		switch {
-		case trimmed == "", preamble.MatchString(text), notice.MatchString(trimmed), beside.MatchString(text):
-		case isFrame(text), euFrame(text), isHeader(text), tidLine.MatchString(trimmed), pidLine.MatchString(trimmed):
-			out = append(out, split(trimmed)...)
-		case ownerLine.MatchString(text):
-			out = append(out, trimmed)
-		case len(out) > 0 && isFrame(out[len(out)-1]) && len(out[len(out)-1]) < 4000 && !strings.Contains(text, " = "):
-			if text == trimmed {
-				out[len(out)-1] += trimmed // wrapped inside a word, as a mail does
-			} else {
-				out[len(out)-1] += " " + trimmed
-			}
-		}
-	}
-	return out
-}
-
-// split takes apart "...631#11 row_ins (": a line break was lost before the frame.
-func split(text string) []string {
-	m := frameLine.FindStringSubmatch(text)
-	if m == nil {
-		return []string{text}
-	}
-	next := "#" + strconv.Itoa(atoi(m[1])+1) + " "
-	if i := strings.Index(text, next); i > 0 && glued.MatchString(text[i-1:]) {
-		return append([]string{text[:i]}, split(text[i:])...)
-	}
-	return []string{text}
 }
 
 // parseFrame takes apart "fn (args) at file:line" or "fn (args) from library".

@@ -318,7 +318,11 @@ func (t *thread) first(n int) string { return strings.Join(t.names(n), " <- ") }
 // names are the same as a list.
 func (t *thread) names(n int) (words []string) {
 	for _, f := range t.frames[max(t.from, 0):] {
-		if fn := short(f.fn); fn != "" && fn != "??" && len(words) < n && (len(words) == 0 || words[len(words)-1] != fn) {
+		fn := short(f.fn)
+		if first(fn) && fn != "main" {
+			break
+		}
+		if fn != "" && fn != "??" && len(words) < n && (len(words) == 0 || words[len(words)-1] != fn) {
 			words = append(words, fn)
 		}
 	}
