@@ -16,7 +16,7 @@ import (
 // +PrintGCDetails before it, and Cassandra's lines of the same.
 var gcLog = &attach.Kind{
 	Name:      "JVM GC log",
-	Hints:     []string{"][gc", "[gc", " secs]", "[GC", "[Full GC", "GC(", "<GC", "[Times: ", "GCInspector", "[Parallel Time:", "[Eden: ", "[CMS-", "[Pause ", " us", "[memory", "Critical: ", "Phase: ", "Memory: ", "Collector: "},
+	Hints:     []string{"][gc", "[gc", " secs]", "Heap before", "Heap after", "[GC", "[Full GC", "GC(", "<GC", "[Times: ", "GCInspector", "[Parallel Time:", "[Eden: ", "[CMS-", "[Pause ", " us", "[memory", "Critical: ", "Phase: ", "Memory: ", "Collector: "},
 	Marks:     []string{"] GC(", "Allocation Stall (", "<GC(", "[GC (", "[GC pause", "[Full GC", "GCInspector", "[CMS-con", "[Pause "},
 	Scattered: true,
 	Claim: func(lines []paste.Line) int {
@@ -90,7 +90,8 @@ func isGCLine(text string, inside bool) bool {
 		row := shenText(text)
 		return gcShenSum.MatchString(row) && (inside || strings.HasPrefix(row, "Pause ") || strings.HasPrefix(row, "Concurrent "))
 	}
-	if gcEnd(text) > 0 || gcStart.MatchString(text) {
+	if gcEnd(text) > 0 || gcStart.MatchString(text) || heapHead.MatchString(text) ||
+		inside && (heapSure.MatchString(text) || heapLine.MatchString(text) || text == "}") {
 		return true
 	}
 	if inside && (gcAges.MatchString(text) || strings.HasPrefix(text, "Good progress for ") || strings.HasPrefix(text, "Using ") && strings.Contains(text, " workers for ")) {
@@ -251,7 +252,7 @@ func (c *collections) line(text string) {
 			c.pause(sum/1e3, m[2], false)
 		}
 		c.after, c.heap = kmg(m[3], m[4]), kmg(m[5], m[6])
-	} else if gcOpens.MatchString(text) {
+	} else if gcOpens.MatchString(text) || gcStart.MatchString(text) {
 		c.opened(text)
 	} else if v := gcEnd(text); v > 0 {
 		c.ended(v, text)

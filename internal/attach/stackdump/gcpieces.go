@@ -111,10 +111,10 @@ func (z *zgcStats) judge(r *attach.Reading) {
 
 var (
 	// gcStart is the start of a pause whose line goes on below a list of ages.
-	gcStart = pattern.New(`(?:^|: )\[GC pause(?: \([^()]*(?:\(\))?[^()]*\))* *$`)
+	gcStart = pattern.New(`(?:^|: )\[(?:GC pause(?: \([^()]*(?:\(\))?[^()]*\))*|Full GC(?: \([^()]*(?:\(\))?[^()]*\))* \d+[KMG]->\d+[KMG]\(\d+[KMG]\)) *$`)
 	// gcOpens is the start of a collection whose line goes on in another one: other lines were
 	// written into it, or CMS left off what it did beside the program.
-	gcOpens = pattern.New(`\[(?:CMS|ASCMS)(?:\d|\[)|\[Full GC\[Unloading|(?:^|: )\[GC pause(?: \([^()]*(?:\(\))?[^()]*\))* *$`)
+	gcOpens = pattern.New(`\[(?:CMS|ASCMS)(?:\d|\[)|\[Full GC\[Unloading`)
 	gcTail  = pattern.New(`, ([\d.,]+) secs\](?: \[Times: [^\]]*\])?$`)
 )
 
@@ -134,8 +134,8 @@ func gcEnd(text string) float64 {
 
 // opened keeps the name of a collection whose time is in a later line.
 func (c *collections) opened(text string) {
-	if m := gcName.FindStringSubmatch(text); m != nil {
-		c.open = m[1]
+	if c.size(text); gcName.MatchString(text) {
+		c.open = gcName.FindStringSubmatch(text)[1]
 	} else if strings.Contains(text, "[Full GC") {
 		c.open = "Full GC"
 	}

@@ -145,7 +145,7 @@ func whole(v float64) string { return strconv.FormatFloat(v, 'f', 0, 64) }
 // jvmHeap is jcmd's GC.heap_info and GC.class_histogram: what is in the heap.
 var jvmHeap = &attach.Kind{
 	Name:  "JVM heap",
-	Hints: []string{"#instances", "heap  ", "PSYoungGen", "def new generation", "garbage-first heap", "ZHeap", "Shenandoah Heap"},
+	Hints: []string{"#instances", "heap  ", "PSYoungGen", "def new generation", "par new generation", "garbage-first heap", "ZHeap", "Shenandoah Heap"},
 	Claim: func(lines []paste.Line) int {
 		n, own := 0, 0
 		for i, l := range lines {
@@ -185,9 +185,11 @@ var jvmHeap = &attach.Kind{
 }
 
 var (
+	// heapHead is what -XX:+PrintHeapAtGC prints around each collection.
+	heapHead  = pattern.New(`^\{?Heap (?:before|after) (?:GC|gc) invocations=\d+`)
 	heapTotal = pattern.New(`^Total +(\d{1,15}) +(\d{1,18})$`)
 	heapSure  = pattern.New(`^(num +#instances +#bytes +class name|(garbage-first heap|PSYoungGen|def new generation|par new generation|ZHeap|Shenandoah Heap)\b.*(total|used|max))`)
-	heapLine  = pattern.New(`^(\d+: +\d+ +\d+ +\S.*|-{10,}|Total +\d+ +\d+|region size|Metaspace +used|class space +used|(eden|from|to|object|the) +space|ParOldGen|PSOldGen|tenured generation|concurrent mark-sweep|\d+[KMG] total|\d+ x \d+|Status:|Reserved region:|- \[|Collection set:|Heap Region)`)
+	heapLine  = pattern.New(`^(\d+: +\d+ +\d+ +\S.*|-{10,}|Total +\d+ +\d+|region size|Metaspace +(?:used|total)|class space +used|data space +\d|(eden|from|to|object|the) +space|ParOldGen|PSOldGen|PSPermGen|tenured generation|concurrent[ -]mark-sweep|compacting perm gen|No shared spaces|\d+[KMG] total|\d+ x \d+|Status:|Reserved region:|- \[|Collection set:|Heap Region)`)
 )
 
 // nodeReport is a diagnostic report of Node.js.
