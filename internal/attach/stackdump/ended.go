@@ -3,9 +3,11 @@ package stackdump
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // enders are functions by which a program ends itself.
@@ -20,13 +22,16 @@ func ends(frames []frame) bool { return enders.find(frames[:min(len(frames), 4)]
 func (d *dump) ended(r *attach.Reading) bool {
 	at, does := d.hit(), "got the signal"
 	aborts := false
+	if d.caught != nil {
+		at = d.caught
+	}
 	for _, t := range d.threads {
-		if t.doing == running && ends(t.frames) {
+		if d.caught == nil && t.doing == running && ends(t.frames) {
 			at, does, aborts = t, "ends the program", true
 			break
 		}
 	}
-	fault := faults.MatchString(d.signal)
+	fault := faults.MatchString(d.signal) || d.caught != nil
 	if !aborts && d.signal == "" {
 		return false
 	}
@@ -40,7 +45,10 @@ func (d *dump) ended(r *attach.Reading) bool {
 	by := cmp.Or(d.signal, "its own abort")
 	r.Means = fmt.Sprintf("The program ended by %s: these are the stacks of its end, and not of a slow program.", by)
 	r.Not = "Whether anything was slow before the end is not in it."
-	if at != nil {
+	if at != nil && at == d.caught {
+		_, at.from = at.handles()
+		r.Figures = append([]string{fmt.Sprintf("%s: %s", at.who(), at.first(4))}, r.Figures...)
+	} else if at != nil {
 		at.from = 0
 		line := fmt.Sprintf("%s %s: %s", at.who(), does, at.first(4))
 		if d.doubt {
@@ -64,7 +72,7 @@ func (d *dump) ended(r *attach.Reading) bool {
 // crashed lowers what a dump of a program that crashed says of locks: its threads were at work when
 // it ended, and one instant of them is no convoy.
 func (d *dump) crashed(r *attach.Reading) {
-	if len(r.Signs) == 0 || !faults.MatchString(d.signal) {
+	if len(r.Signs) == 0 || !faults.MatchString(d.signal) && d.caught == nil {
 		return
 	}
 	for i := range r.Signs {
@@ -74,6 +82,41 @@ func (d *dump) crashed(r *attach.Reading) {
 	}
 	r.Next = nil
 	d.ended(r)
+}
+
+// handled is what gdb prints of a handler's argument.
+var handled = pattern.New(`\bsig(?:num|no|nal|naln?o?)?=(\d{1,2})\b`)
+
+// handles returns the signal that a handler of the program's own caught in this thread, and the
+// frame at which it came; 0: no handler of a fault is in its stack. A JVM handles faults as it runs.
+func (t *thread) handles() (name string, at int) {
+	at = slices.IndexFunc(t.frames, func(f frame) bool { return strings.Contains(f.fn, "signal handler called") })
+	if at < 1 || at+1 >= len(t.frames) {
+		return "", 0
+	}
+	for _, f := range t.frames[:at] {
+		low := strings.ToLower(f.fn)
+		m := handled.FindStringSubmatch(f.args)
+		switch {
+		case strings.Contains(low, "jvm_handle"), strings.Contains(low, "javasignal"):
+			return "", 0
+		case m != nil && (faults.MatchString(numbered[m[1]]) || m[1] == "6"):
+			return numbered[m[1]], at + 1
+		case strings.Contains(low, "crash"), strings.Contains(low, "segv"):
+			name = "a signal that its own handler of crashes caught"
+		}
+	}
+	if name == "" {
+		return "", 0
+	}
+	return name, at + 1
+}
+
+// catches takes the end of a program from a stack in which its own handler caught the signal.
+func (d *dump) catches(t *thread) {
+	if name, at := t.handles(); at > 0 && d.signal == "" {
+		d.signal, d.caught = name, t
+	}
 }
 
 // who is a thread as a dump names it.

@@ -290,6 +290,7 @@ func parseNative(lines []paste.Line) *dump {
 	d.dropReprinted()
 	for _, t := range d.threads {
 		t.dropGuessed()
+		d.catches(t)
 	}
 	return d
 }

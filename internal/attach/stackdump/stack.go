@@ -49,6 +49,7 @@ type dump struct {
 	owners  map[string]int // lock -> TID, where the dump prints an owner
 	signal  string         // that ended the program, as gdb says; "": none
 	shown   *frame         // of a core file: where the thread that got the signal was; nil: not said
+	caught  *thread        // whose stack has the program's own handler of a fault; nil: none has
 	born    int            // threads that gdb announces; 0: it does not
 	doubt   bool           // gdb warns that the core file may be of another program or library
 	cycle   bool           // the dump itself found a deadlock
