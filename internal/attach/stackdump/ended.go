@@ -88,7 +88,8 @@ func (d *dump) crashed(r *attach.Reading) {
 var handled = pattern.New(`\bsig(?:num|no|nal|naln?o?)?=(\d{1,2})\b`)
 
 // handles returns the signal that a handler of the program's own caught in this thread, and the
-// frame at which it came; 0: no handler of a fault is in its stack. A JVM handles faults as it runs.
+// frame at which it came; 0: no handler of a fault is in its stack. A JVM handles faults as it
+// runs.
 func (t *thread) handles() (name string, at int) {
 	at = slices.IndexFunc(t.frames, func(f frame) bool { return strings.Contains(f.fn, "signal handler called") })
 	if at < 1 || at+1 >= len(t.frames) {
