@@ -40,8 +40,8 @@ type Kind struct {
 	// not be looked at.
 	Single bool
 
-	// When is the time that a part itself says it was taken at; zero: it does not say. Nil: the time
-	// of its first line counts.
+	// When is the time that a part itself says it was taken at; zero: it does not say. Nil: the
+	// time of its first line counts.
 	When func(p *Part) time.Time
 
 	// Joins: Read compares several samples in one part. So parts of one place that are in order

@@ -22,6 +22,7 @@
 //	jvmcpu.go    what its threads used of CPUs, where the JVM says it
 //	jvmdeadlock.go  what the JVM says of a deadlock, where it stands alone
 //	jvmother.go  ThreadInfo's text and jstack -F
+//	javacore.go  the dumps of IBM's JVMs and of OpenJ9
 //	safepoint.go the JVM's log of stops of all threads
 //	gclog.go     the JVM's log of collections, of all versions
 //	gcpieces.go  of it: collections that somebody broke into pieces; ZGC's statistics
