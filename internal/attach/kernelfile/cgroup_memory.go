@@ -1,6 +1,7 @@
 package kernelfile
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -117,6 +118,9 @@ func (g memGroup) read() attach.Reading {
 		r.Means = "This level of the cgroup has no memory limit."
 	case len(g.stats) > 0 && hasFact(r, FactGroupLimit):
 		r.Means = "Anonymous memory leaves room below the limit; page cache may fill that and be given back."
+	case len(g.stats) > 0 && g.stats[len(g.stats)-1].get("hierarchical_memory_limit") >= 1<<60:
+		r.Means = "Neither this level of the cgroup nor one above it has a memory limit."
+		r.Not = cmp.Or(r.Not, "whether the host's memory is short, and what requests waited for")
 	case len(g.stats) > 0:
 		r.Means = "It says what the memory is; without the limit it cannot say whether it is short."
 		if r.State == attach.Healthy && r.Boot {

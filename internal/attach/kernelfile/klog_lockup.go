@@ -235,7 +235,11 @@ func (r *report) readLockups(out *attach.Reading) {
 		}
 	}
 	if hard > 0 {
-		figures = append(figures, plural(hard, "CPU", "CPUs")+" stuck with interrupts off (hard lockup)")
+		text := plural(hard, "hard lockup", "hard lockups") + ": a CPU stuck with interrupts off"
+		if m := r.first[hardLockup]; m[1] != "" {
+			text += ", CPU " + m[1] + map[bool]string{true: " first"}[hard > 1]
+		}
+		figures = append(figures, text)
 	}
 	if rcu+r.counts[rcuStarved] > 0 {
 		figures = append(figures, r.rcu.figures(rcu)...)

@@ -2,6 +2,7 @@ package kernelfile
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -227,10 +228,13 @@ func (r *report) readNotes(out *attach.Reading) {
 		if n == 0 {
 			continue
 		}
-		figure := plural(n, "such message", "such messages")
-		if m := r.first[o.name]; o.name == slowTimer {
-			ns := float(m[1])
-			figure = "a timer's interrupt took " + dur(ns)
+		i := slices.IndexFunc(events, func(e event) bool { return e.name == o.name })
+		figure := plural(n, events[i].words, events[i].many)
+		switch m := r.first[o.name]; {
+		case o.name == slowTimer:
+			figure = "a timer's interrupt took " + dur(float(m[1]))
+		case o.name == crashed && strings.HasPrefix(m[0], "Kernel panic"):
+			o.means = "The kernel stopped (panic): that is an end, and no slowness."
 		}
 		say(out, o.state, o.means, figure)
 	}

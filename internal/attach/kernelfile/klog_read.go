@@ -113,6 +113,9 @@ func readKlog(p *attach.Part) attach.Reading {
 			if again {
 				continue // the dump of a task that is shown twice
 			}
+			if now != nil && !isDigits(now.pid) && len(now.sure)+len(now.maybe) == 0 {
+				now.name, now.pid = t.name, t.pid // somebody put a word for them into the line above
+			}
 			if now == nil || now.pid != t.pid || len(now.sure)+len(now.maybe) > 0 {
 				now = t
 				rep.tasks = append(rep.tasks, t)
@@ -160,7 +163,7 @@ func taskHead(text string) *task {
 }
 
 func (r *report) frame(m []string, now *task, tracing bool) {
-	r.traced = r.traced || now == nil && tracing && r.counts[softLockup]+r.counts[hardLockup] > 0
+	r.traced = r.traced || now == nil && r.counts[softLockup]+r.counts[hardLockup] > 0
 	r.interrupt = r.interrupt || r.counts[allocFail] > 0 && inInterrupt(m[2])
 	if now == nil || !tracing || len(now.sure)+len(now.maybe) > 256 {
 		return
@@ -184,6 +187,10 @@ func (r *report) event(e *event, text string, now *task) *task {
 	}
 	switch e.name {
 	case hungTask:
+		if i := len(r.tasks) - 1; i >= 0 && !isDigits(m[2]) && r.tasks[i].name == m[1] && r.tasks[i].hung {
+			r.counts[hungTask]-- // a title of the same words
+			return r.tasks[i]
+		}
 		t := &task{name: m[1], pid: m[2], hung: true}
 		r.tasks = append(r.tasks, t)
 		return t
@@ -207,6 +214,8 @@ func (r *report) event(e *event, text string, now *task) *task {
 		}
 	case softLockup:
 		r.stuck.add(m[1], m[2])
+	case hardLockup:
+		r.stuck.add(m[1], "0")
 	case rcuStall:
 		r.rcu.read(text)
 	case rcuStarved:

@@ -46,7 +46,8 @@ func (r *report) readTasks(out *attach.Reading) {
 	out.Signs = append(out.Signs, signs...)
 	var figures []string
 	if m := r.first[hungTask]; m != nil {
-		figures = append(figures, fmt.Sprintf("%s without a wake-up for %s s or more, the first %s (pid %s)", plural(hung, "task", "tasks"), m[3], printed(m[1]), m[2]))
+		first := r.tasks[slices.IndexFunc(r.tasks, func(t *task) bool { return t.hung })]
+		figures = append(figures, fmt.Sprintf("%s without a wake-up for %s s or more, the first %s (pid %s)", plural(hung, "task", "tasks"), m[3], printed(first.name), printed(first.pid)))
 	}
 	if stacks > 0 && stacks < blocked {
 		figures = append(figures, fmt.Sprintf("the paste has the stacks of %d of the %d tasks", stacks, blocked))
@@ -64,6 +65,8 @@ func (r *report) readTasks(out *attach.Reading) {
 	switch {
 	case len(outside) > 0:
 		means += fmt.Sprintf(": for %s, outside what whystall can look into.", outside[0])
+	case len(counts) > 0 && counts[0].words == unknownWait:
+		means += "; for what, no function on the stacks in the paste says."
 	case len(counts) > 0 && len(counts[0].in) == 0:
 		means += fmt.Sprintf(": most likely for %s; each function on the stacks is marked as one that may be left over.", counts[0].words)
 	case len(counts) > 0:

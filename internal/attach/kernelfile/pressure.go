@@ -237,8 +237,11 @@ var pressureCauses = map[string][]string{
 func readPressure(p *attach.Part) attach.Reading {
 	all, cgroup := pressureStalls(p)
 	r := attach.Reading{Title: "pressure stall information (PSI) of the host", State: attach.Healthy}
-	if cgroup {
+	switch {
+	case cgroup:
 		r.Title = "pressure stall information (PSI) of a cgroup"
+	case !hostPressure(p):
+		r.Title = "pressure stall information (PSI); of the host or of a cgroup it does not say"
 	}
 	var high []string
 	worst := -1.0
@@ -271,7 +274,12 @@ func readPressure(p *attach.Part) attach.Reading {
 			continue
 		}
 		r.State = attach.CannotTell
-		high = append(high, fmt.Sprintf("%s (%s, %s%s)", name, s.kind, percent(top), overNow(s)))
+		level := fmt.Sprintf("%s, %s%s)", s.kind, percent(top), overNow(s))
+		if n := len(high) - 1; n >= 0 && strings.HasPrefix(high[n], name+" (") {
+			high[n] = strings.TrimSuffix(high[n], ")") + "; " + level
+		} else {
+			high = append(high, name+" ("+level)
+		}
 		for _, cause := range causesOf(s, cgroup) {
 			if !slices.ContainsFunc(r.Signs, func(x attach.Sign) bool { return x.Cause == cause }) {
 				r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Candidate, Share: top, Proof: []string{text}})
@@ -290,6 +298,18 @@ func readPressure(p *attach.Part) attach.Reading {
 	r.Means = "Tasks wait for " + strings.Join(high, ", ") + "; whose, and whether requests wait with them, it does not say."
 	r.Next = []attach.Next{{Command: "whystall diagnose --pid PID", Why: "what the service's own threads wait for"}}
 	return r
+}
+
+// hostPressure reports whether a path or a command says that the pressure is the host's: the files
+// of a cgroup look the same.
+func hostPressure(p *attach.Part) bool {
+	host := func(text string) bool {
+		return strings.Contains(text, "proc/pressure") || strings.Contains(text, "/pressure/")
+	}
+	f := strings.Fields(p.Command)
+	return host(p.Path) || host(p.Command) || host(p.Title) || host(p.Prompt) ||
+		len(f) == 2 && f[0] == "cat" && resourceOf(f[1]) != "" && !strings.HasSuffix(f[1], ".pressure") ||
+		slices.ContainsFunc(p.Lines, func(l paste.Line) bool { return host(l.Text) || host(l.Path) })
 }
 
 // ruledOut are causes that pressure bounds below any matter: over five minutes next to nobody
@@ -330,7 +350,7 @@ func pressureNot(all []stall, cgroup bool) string {
 	case has("cpu") && cgroup:
 		return "whether tasks were throttled or contended: those out of quota count as waiting for a CPU, and only cpu.stat tells"
 	case has("cpu"):
-		return "whose tasks waited: 'some' of cpu is the time in which at least one task of the whole host was ready and had no CPU, which is no loss of throughput"
+		return "whose tasks waited: 'some' of cpu is the time in which at least one task was ready and had no CPU, which is no loss of throughput"
 	case has("memory"):
 		return "how much memory is used: pressure is the time of reclaim, compaction, and reading back what was evicted or swapped"
 	case has(""):

@@ -240,8 +240,11 @@ func waitWords(w wait) string {
 	if w.cond {
 		return "a condition of a kernel module, in which its threads rest, too"
 	}
-	return "something that no table knows"
+	return unknownWait
 }
+
+// unknownWait is what is waited for where no table knows the functions.
+const unknownWait = "something that is not known here"
 
 // waitCount is how many threads wait for the same.
 type waitCount struct {

@@ -253,6 +253,7 @@ func pidstatSinceBoot(p *attach.Part) bool {
 func (run *pidstatRun) boot(v *verdict) attach.Reading {
 	v.Title = "pidstat, averages since boot"
 	v.Boot, v.unsure = true, true
+	run.ownSums(v)
 	for _, one := range run.top(func(t *task) float64 { return t.use }) {
 		if len(v.Figures) < 3 {
 			v.figure("%s: %s %% CPU since boot", one, plain(one.use))

@@ -61,7 +61,11 @@ func (run *pidstatRun) crowds(v *verdict) {
 			most = owner
 		}
 	}
-	if most == nil || counts[most] < 2 || sums[most] <= oneThread {
+	if most == nil {
+		run.alike(v)
+		return
+	}
+	if counts[most] < 2 || sums[most] <= oneThread {
 		return
 	}
 	text := fmt.Sprintf("%s: its %d threads listed use %s %% CPU together, and %d of them 90 %% or more each", most, counts[most], plain(sums[most]), busy[most])
@@ -69,4 +73,19 @@ func (run *pidstatRun) crowds(v *verdict) {
 		text += "; its own row says less, and is wrong"
 	}
 	v.figure("%s", text)
+}
+
+// alike says what processes of one name use together, where that is more than a CPU.
+func (run *pidstatRun) alike(v *verdict) {
+	sums, counts, most := map[string]float64{}, map[string]int{}, ""
+	for _, one := range run.tasks {
+		sums[one.name] += one.use
+		counts[one.name]++
+		if sums[one.name] > sums[most] {
+			most = one.name
+		}
+	}
+	if most != "" && counts[most] > 1 && sums[most] > oneThread {
+		v.figure("%d processes %s use %s %% CPU together", counts[most], most, plain(sums[most]))
+	}
 }

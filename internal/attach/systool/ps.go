@@ -130,6 +130,9 @@ func parsePs(p *attach.Part) (all []process, names []string) {
 		one := process{pid: t.cell(r, "PID", "LWP", "TID"), state: t.cell(r, "STAT", "S"), wchan: t.cell(r, "WCHAN"),
 			cpu: t.num(r, "%CPU"), mem: t.num(r, "%MEM"), rss: t.num(r, "RSS", "RSZ") * 1024}
 		if at := t.column("COMMAND", "CMD"); at >= 0 && at < len(f) {
+			for at+1 < len(f) && (f[at] == `\_` || f[at] == "|") {
+				at++ // the lines of a tree (f, --forest)
+			}
 			one.name = f[at]
 			if strings.HasPrefix(one.name, "/") {
 				one.name = path.Base(one.name)

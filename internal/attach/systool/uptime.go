@@ -42,10 +42,10 @@ func readUptime(p *attach.Part) attach.Reading {
 	v := &verdict{}
 	v.Title = "uptime"
 	var last []float64
-	n := 0
+	n, waits, bsd := 0, "ran, waited for a CPU or for the disk", false
 	for _, l := range p.Lines {
 		if m := loads(l.Text); m != nil {
-			last = m
+			last, bsd = m, strings.Contains(l.Text, "load averages:")
 			n++
 		}
 	}
@@ -64,11 +64,16 @@ func readUptime(p *attach.Part) attach.Reading {
 		v.Title = fmt.Sprintf("uptime, %d times; the last counts", n)
 	}
 	v.figure("load average %s, %s, %s over 1, 5 and 15 minutes", fixed(last[0]), fixed(last[1]), fixed(last[2]))
-	v.not("the load average counts threads that want a CPU and threads in D alike")
+	if bsd {
+		waits = "ran or waited for a CPU"
+		v.not("what waits for a disk: a system that writes load averages, as BSD and macOS do, need not count it")
+	} else {
+		v.not("the load average counts threads that want a CPU and threads in D alike")
+	}
 	most := max(last[0], last[1], last[2])
 	switch {
 	case most < 1:
-		v.means("fewer than one thread on average ran, waited for a CPU or for the disk")
+		v.means("fewer than one thread on average %s", waits)
 		return v.done()
 	case last[0] > 2*last[2] && last[0] >= 2:
 		v.means("load rises: %s a quarter of an hour ago, %s now; whether it is much depends on the number of CPUs", fixed(last[2]), fixed(last[0]))
@@ -77,7 +82,12 @@ func readUptime(p *attach.Part) attach.Reading {
 	}
 	v.unsure = true
 	if most < 2 {
-		v.means("one or two threads on average ran, waited for a CPU or for the disk")
+		v.means("one or two threads on average %s", waits)
+		return v.done()
+	}
+	if bsd {
+		v.means("whether that is much depends on how many CPUs there are")
+		v.next("sysctl -n hw.ncpu", "the load average is to be held against the number of CPUs")
 		return v.done()
 	}
 	v.means("whether that is much depends on how many CPUs there are, and on whether they are R or D")
