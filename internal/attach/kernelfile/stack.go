@@ -14,7 +14,7 @@ import (
 )
 
 // stackLine is "[<0>] do_select+0x63a/0x930 [module]", with an address in the brackets before 4.14.
-var stackLine = pattern.New(`^\[<[0-9a-fx]+>\] (0xffffffffffffffff|\??\s*([\w.]+)(?:\+0x([0-9a-f]+)/0x([0-9a-f]+))?(?: \[\w+\])?)$`)
+var stackLine = pattern.New(`^\[<[0-9a-fx]+>\] (0xffffffffffffffff|\??\s*([\w.]+)(?:\+0x([0-9a-f]+)/0x([0-9a-f]+))?(?: \[\w*\]?)?)$`)
 
 var procStack = &attach.Kind{
 	Name: "/proc/PID/stack",

@@ -31,6 +31,7 @@ func TestLines(t *testing.T) {
 		{"a goroutine's frames", "goroutine 1 [running]:\n\tx.go:1\n", []string{"goroutine 1 [running]:", "\tx.go:1"}},
 		{"cat -n", "     9\ta\n    10\t\n    11\tb\n", []string{"a", "", "b"}},
 		{"grep -n", "3:gc 1\n7:gc 2\n12:gc 3\n", []string{"gc 1", "gc 2", "gc 3"}},
+		{"hours", "01:00:01 a\n02:00:01 b\n03:00:02 c\n", []string{"01:00:01 a", "02:00:01 b", "03:00:02 c"}},
 		{"editor", "1 | a\n2 | b\n3 | c", []string{"a", "b", "c"}},
 		{"an editor's blanks", "a:\n\n 1  a\n 2    b\n 3\n 4  c\n 5  d\n",
 			[]string{"a:", "", "a", "  b", "", "c", "d"}},
@@ -143,6 +144,8 @@ func TestPrompts(t *testing.T) {
 		"root@web1:/# kubectl exec -it p -- cat /proc/1/stat": "web1 kubectl exec -it p -- cat /proc/1/stat",
 		"(root) ~ # ./cachestat.py":                           " ./cachestat.py",
 		"→ perf stat ./a":                                     " perf stat ./a",
+		"Every 2.0s: cat /proc/softirqs                Mon":   " cat /proc/softirqs",
+		"Every 1,0s: uptime       web1: Mon Nov 2 10:00:00":   "web1 uptime",
 		"web1# iostat -x 1":                                   "web1 iostat -x 1",
 
 		// Output that only looks like a prompt.

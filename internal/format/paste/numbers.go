@@ -3,6 +3,8 @@ package paste
 import (
 	"strconv"
 	"strings"
+
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // numbers takes off the line numbers of an editor, of cat -n and of grep -n. The numbers of cat and
@@ -81,6 +83,9 @@ func alone(lines []Line, i, end, first int) bool {
 	return true
 }
 
+// clock is the rest of a time behind its hours, which may rise by one from row to row.
+var clock = pattern.New(`^:\d\d(?::\d\d)?(?:\s|$)`)
+
 // numbered divides a line into its number, what follows the number, and the text.
 func numbered(text string) (n int, mark byte, rest string, ok bool) {
 	t := strings.TrimLeft(text, " ")
@@ -103,7 +108,7 @@ func numbered(text string) (n int, mark byte, rest string, ok bool) {
 		return n, '.', after[2:], true
 	case strings.HasPrefix(after, "  "):
 		return n, ' ', after[2:], true
-	case after[0] == ':' && len(t) == len(text):
+	case after[0] == ':' && len(t) == len(text) && !(digits == 2 && clock.MatchString(after)):
 		return n, ':', after[1:], true
 	}
 	if bar := strings.TrimLeft(after, " "); strings.HasPrefix(bar, "|") || strings.HasPrefix(bar, "│") {

@@ -26,8 +26,12 @@ var prompts = []*pattern.Regexp{
 	pattern.New(`^PS [A-Z]:\\[^>]*>\s*(?P<cmd>\S.*)$`),
 	pattern.New(`^[A-Z]:\\[^>]*>\s*(?P<cmd>\S.*)$`),
 	pattern.New(`^\[\d\d:\d\d(?::\d\d)?\] ?[$#%] (?P<cmd>[\w./].*)$`),
+	watching,
 	pattern.New(`^==> (?P<cmd>/?[^ ]+) <==$`), // tail and head of several files
 }
+
+// watching is what watch writes above the output of its command.
+var watching = pattern.New(`^(?:Every|Alle) \d{1,6}[.,]\d+s: (?P<cmd>\S.*?)(?:\s{2,}(?:(?P<host>[\w.-]+): )?\S.*)?$`)
 
 // Prompts that are so short that only a known command tells them from output.
 var shortPrompt = pattern.New(`^(?P<host>(?:[A-Za-z][\w.-]*)?)(?:(?:[~/][\w./~-]*) ?)?(?:[$%]|[#>]|→) ?(?P<cmd>\S.*)$`)
@@ -60,7 +64,8 @@ func (l *Line) prompt() {
 		l.command(text, "")
 		return
 	}
-	if text == "" || len(text) > 4096 || !strings.ContainsAny(text[:min(len(text), 160)], "$#>%❯➜λ▶»→)╰") {
+	if text == "" || len(text) > 4096 || !strings.ContainsAny(text[:min(len(text), 160)], "$#>%❯➜λ▶»→)╰") &&
+		!strings.HasPrefix(text, "Every ") && !strings.HasPrefix(text, "Alle ") {
 		return
 	}
 	for _, re := range prompts {
