@@ -50,7 +50,7 @@ var softnet = &attach.Kind{
 		switch {
 		case ratio(dropped, packets) <= 1e-5 && len(r.Figures) > 2 && squeezed >= manySqueezes:
 			r.State = attach.CannotTell
-			r.Means = "Next to no packet was dropped. One CPU takes nearly all of them, and ran out of its budget often: it may be full while the others are idle."
+			r.Means = "Next to no packet was dropped. One CPU takes nearly all of them, and the budget ran out: that CPU may be full while the others are idle."
 			r.Next = []attach.Next{{Command: "mpstat -P ALL 1 5; grep . /sys/class/net/*/queues/rx-*/rps_cpus", Why: "whether that CPU is full of softirqs, and whether packets are spread"}}
 		case ratio(dropped, packets) <= 1e-5:
 		case r.Boot:

@@ -100,9 +100,12 @@ func claimContainers(lines []paste.Line) int {
 		if tool == noContainerTool && cgtopRow(f) {
 			tool = cgtop
 		}
+		if tool == noContainerTool && dockerBare.MatchString(strings.Join(f, " ")) {
+			tool = dockerStats
+		}
 		return tool != noContainerTool && containerRow(tool, f)
 	})
-	if n == 1 && containerHeader(lines[0].Text) == noContainerTool {
+	if n == 1 && tool != dockerStats && containerHeader(lines[0].Text) == noContainerTool {
 		return 0
 	}
 	return n
@@ -142,6 +145,12 @@ func parseContainers(p *attach.Part) (all []container, tool containerTool) {
 		}
 		if tool == noContainerTool {
 			tool = cgtop
+			if m := dockerBare.FindStringSubmatch(strings.Join(f, " ")); m != nil {
+				tool = dockerStats
+				if m[1] != "" {
+					names = []string{"ID", "NAME"}
+				}
+			}
 		}
 		switch tool {
 		case dockerStats:
@@ -173,6 +182,10 @@ func parseContainers(p *attach.Part) (all []container, tool containerTool) {
 // dockerUse is what a row has behind the container's names, which a person may have written anew:
 // perhaps its CPU use, and its memory.
 var dockerUse = pattern.New(`^(.+?) (?:([\d.,]+)% )?([\d.,]+ ?[kKMGT]?i?B) ?/ ?([\d.,]+ ?[kKMGT]?i?B)(?: |$)`)
+
+// dockerBare is a whole row of docker stats, which needs no line of names: an id and a name or one
+// of both, shares of CPU and memory, and three pairs of amounts.
+var dockerBare = pattern.New(`^(?:([0-9a-f]{12,64}) )?[\w.-]+ [\d.,]+% [\d.]+[kKMGT]?i?B / [\d.]+[kKMGT]?i?B [\d.,]+%(?: [\d.]+[kKMGT]?B / [\d.]+[kKMGT]?B){2}(?: \d+)?$`)
 
 func dockerRow(f, names []string) (c container) {
 	if m := dockerUse.FindStringSubmatch(strings.Join(f, " ")); m != nil {

@@ -45,7 +45,8 @@
 //	events.go    events of Kubernetes; the kubelet's log
 //	dockerevents.go  docker events
 //	systemdlog.go    what systemd logs of services
-//	grid.go      plain tables: vmstat -d and -m, slabtop, netstat -i, kubectl get, docker ps
+//	slabs.go     what the kernel keeps objects in: vmstat -m, slabtop
+//	grid.go      plain tables: vmstat -d, netstat -i, kubectl get, docker ps
 //	foreign.go   tools of macOS, the BSDs, AIX and Solaris, refused by name
 //	collectl.go  collectl; vmstat -D; nfsiostat
 //	nmon.go      nmon; pmstat and pmval of PCP

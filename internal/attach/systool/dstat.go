@@ -9,6 +9,7 @@ import (
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 var dstat = &attach.Kind{
@@ -34,7 +35,7 @@ func dstatCells(text string) []string {
 func dstatNames(f []string) bool {
 	known := 0
 	for _, n := range f {
-		if slices.Contains([]string{"usr", "sys", "idl", "wai", "hiq", "siq", "stl", "read", "writ", "recv", "send", "in", "out", "int", "csw", "used", "free", "buff", "cach", "run", "blk", "new", "1m", "5m", "15m", "time"}, n) {
+		if slices.Contains([]string{"usr", "sys", "idl", "wai", "hiq", "siq", "stl", "read", "writ", "recv", "send", "in", "out", "int", "csw", "used", "free", "buff", "cach", "run", "blk", "new", "1m", "5m", "15m", "time", "rawa", "wawa"}, n) {
 			known++
 		}
 	}
@@ -48,7 +49,7 @@ type dstatColumns [][]string
 // dstatGroup divides a line at the bars, and where a group is of several devices, between these.
 func dstatGroup(text string) (out [][]string) {
 	for _, g := range strings.Split(strings.Trim(strings.TrimSpace(text), "|"), "|") {
-		if parts := strings.Split(g, ": "); len(parts) > 1 {
+		if parts := strings.Split(g, ":"); len(parts) > 1 && !dstatTime.MatchString(g) {
 			for _, p := range parts {
 				out = append(out, fields(p))
 			}
@@ -57,6 +58,31 @@ func dstatGroup(text string) (out [][]string) {
 		out = append(out, fields(strings.TrimSuffix(strings.TrimSpace(g), ":")))
 	}
 	return out
+}
+
+// dstatTime is a clock time, which has the sign that otherwise stands between devices.
+var dstatTime = pattern.New(`(?:^|[\sT])\d\d:\d\d:\d\d(?:\s|$)`)
+
+// dstatDisk is a disk in the line of groups.
+var dstatDisk = pattern.New(`-dsk/([a-z]+[a-z0-9]*)`)
+
+// aside leaves the columns of disks out that are parts of another one listed, whose figures have
+// theirs: sda1 beside sda.
+func (h dstatColumns) aside(groups string) {
+	var disks []string
+	for _, m := range dstatDisk.FindAllStringSubmatch(groups, 64) {
+		disks = append(disks, m[1])
+	}
+	n := 0
+	for i, names := range h {
+		if !slices.Equal(names, []string{"read", "writ"}) || n >= len(disks) {
+			continue
+		}
+		if slices.ContainsFunc(disks, func(d string) bool { return d != disks[n] && strings.HasPrefix(disks[n], d) }) {
+			h[i] = make([]string, len(names))
+		}
+		n++
+	}
 }
 
 func dstatHeader(text string) (dstatColumns, bool) {
@@ -91,7 +117,11 @@ func (h dstatColumns) row(text string) map[string]float64 {
 			if !ok && c != "-" {
 				return nil
 			}
-			out[names[j]] += f
+			if strings.HasSuffix(names[j], "awa") {
+				out[names[j]] = max(out[names[j]], f) // ms a request: of the slowest
+			} else {
+				out[names[j]] += f
+			}
 		}
 	}
 	if len(out) == 0 {
@@ -127,12 +157,15 @@ func readDstat(p *attach.Part) attach.Reading {
 	v := &verdict{}
 	t := table{}
 	var columns dstatColumns
+	groups := ""
 	for _, l := range p.Lines {
 		if dstatGroups(l.Text) {
+			groups = l.Text
 			continue
 		}
 		if h, ok := dstatHeader(l.Text); ok {
 			columns = h
+			columns.aside(groups)
 			continue
 		}
 		figures := columns.row(l.Text)
@@ -175,6 +208,9 @@ func readDstat(p *attach.Part) attach.Reading {
 	if t.has("read") {
 		v.figure("disks: reads %s/s, writes %s/s", bytes(amount("read")), bytes(amount("writ")))
 	}
+	if t.has("rawa") {
+		v.figure("requests take %s ms (reads) and %s ms (writes) on the slowest disk listed", plain(amount("rawa")), plain(amount("wawa")))
+	}
 	if t.has("csw") {
 		v.figure("%s context switches/s", plain(amount("csw")))
 	}
@@ -188,7 +224,17 @@ func readDstat(p *attach.Part) attach.Reading {
 	if len(t.rows) < enoughSamples {
 		v.Glance = true
 	}
-	v.ease("CPUs and swap are at ease in these samples")
+	switch {
+	case t.has("idl") && t.has("in"):
+		v.ease("CPUs and swap are at ease in these samples")
+	case t.has("idl"):
+		v.ease("the CPUs are at ease in these samples")
+	case t.has("in"):
+		v.ease("swap is at ease in these samples")
+	default:
+		v.unsure = true
+		v.means("how busy the CPUs are, and who waits, is not in it")
+	}
 	v.not("a machine at ease may hold a service which waits for a lock or for another server")
 	return v.done()
 }

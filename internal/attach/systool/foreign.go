@@ -1,6 +1,7 @@
 package systool
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
@@ -20,6 +21,7 @@ func foreignTools() (out []*attach.Kind) {
 		{"ps (macOS, BSD)", "ps of macOS or a BSD", "ps -eLo pid,tid,stat,wchan:32,pcpu,comm", []string{"STARTED", "USER"}, foreignPsHead, foreignPsRow},
 		{"vm_stat (macOS)", "vm_stat of macOS", "vmstat 1 10; free -m", []string{"Mach Virtual Memory", "Pages free:"}, macMemory, macPages},
 		{"prstat (Solaris)", "prstat of Solaris", "top -b -n 3", []string{"PID USERNAME  SIZE", "NLWP"}, prstatHead, prstatRow},
+		{"sar (Solaris, AIX)", "sar of Solaris or AIX", "sar -u -q -B -d 1 10", []string{"SunOS ", "AIX "}, unixSarHead, unixSarRow},
 		{"systat (BSD)", "systat of a BSD", "vmstat 1 10", []string{"users    Load", "Load  "}, systatHead, systatRow},
 	} {
 		out = append(out, &attach.Kind{Name: f.name, Hints: f.hints, Claim: claimForeign(f.head, f.row),
@@ -44,6 +46,9 @@ var (
 	prstatHead = pattern.New(`^PID +USERNAME +(?:SIZE +RSS +STATE +PRI|USR +SYS +TRP) .*PROCESS/(?:NLWP|LWPID)$`)
 	prstatRow  = pattern.New(`^(?:\d+ +\S+ .*\S/\d+|NPROC +USERNAME .*|\d+ +\S+ +\S+ +\S+ +\S+% +\S+ +\S+%|Total: \d+ processes, .*)$`)
 
+	unixSarHead = pattern.New(`^(?:SunOS|AIX) \S+ .*\d\d/\d\d/(?:\d\d){1,2}$`)
+	unixSarRow  = pattern.New(`^(?:\d\d:\d\d:\d\d\b.*|Average\b.*|System configuration: .*)$`)
+
 	systatHead = pattern.New(`^\d+ users +Load +[\d.]+ +[\d.]+ +[\d.]+ `)
 	systatRow  = pattern.New(`^(?:Mem|Proc:|KB:|Tot|Act|All|Disks|Namei|.*VN PAGER|.*SWAP PAGER|.*Interrupts)`)
 )
@@ -55,8 +60,9 @@ func claimForeign(head, row *pattern.Regexp) func([]paste.Line) int {
 			return 0
 		}
 		rows := 0
-		n := attach.ClaimWhile(lines, func(_ int, text string) bool {
-			text = strings.TrimSpace(text)
+		n := attach.ClaimWhile(lines, func(at int, text string) bool {
+			// A time at the start of rows looks like a logger's.
+			text = strings.TrimSpace(cmp.Or(lines[at].Raw, text))
 			if head.MatchString(text) {
 				return true
 			}

@@ -88,6 +88,9 @@ func (s *screen) loaded(v *verdict, c cpuUse, known bool) {
 		if s.load[1] > s.load[0] {
 			over = fmt.Sprintf(" (%s over 5 minutes)", plain(s.load[1]))
 		}
+		if s.running >= 4 {
+			over += fmt.Sprintf(", while %d tasks ran or wanted a CPU at that moment,", s.running)
+		}
 		v.means("a load average of %s%s with CPUs %s %% idle: it counts threads in D as well, and bursts", plain(s.load[0]), over, plain(c.id))
 		v.next("ps -eLo state,wchan:32,comm | grep ^[RD]", "which threads it counts: R want a CPU, D wait in the kernel")
 		v.next("nproc", "the load average is to be held against the number of CPUs")

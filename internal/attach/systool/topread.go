@@ -238,7 +238,7 @@ func (s *screen) processes(v *verdict, loaded bool) {
 		return fmt.Sprintf("%s (pid %s)", strings.Join(r.cells[at:min(len(r.cells), at+1)], " "), t.cell(r, "PID"))
 	}
 	busy := slices.MaxFunc(t.rows, func(a, b row) int { return cmp.Compare(t.num(a, "%CPU"), t.num(b, "%CPU")) })
-	if program, all, n := t.programs(); loaded && n > 1 && all > 1.5*t.num(busy, "%CPU") {
+	if program, all, n := t.programs(); (loaded || all >= 200) && n > 1 && all > 1.5*t.num(busy, "%CPU") {
 		text := fmt.Sprintf("%d processes %s: %s %% CPU", n, program, plain(all))
 		v.Figures = slices.Insert(v.Figures, min(2, len(v.Figures)), text)
 	} else if use := t.num(busy, "%CPU"); use >= 1 {

@@ -143,7 +143,7 @@ func (v *verdict) has() bool {
 
 // cutOff is the verdict on names without rows.
 func (v *verdict) cutOff(tool string) {
-	v.Title, v.unsure = tool+", names without figures", true
+	v.Title, v.unsure = tool+", names without a whole row", true
 	v.means("what stands below the names is cut off")
 }
 

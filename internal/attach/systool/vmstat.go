@@ -94,19 +94,21 @@ func vmstatWhole(text string) bool {
 }
 
 func claimVmstat(lines []paste.Line) int {
-	groups, told := false, 0
-	n := claimLogical(lines, broken{whole: vmstatWhole}, func(_ int, text string) bool {
+	groups, above, told := false, false, 0
+	n := claimLogical(lines, broken{whole: vmstatWhole}, func(at int, text string) bool {
 		text = untimed(text)
 		_, names := vmstatHeader(text)
 		if groups && !names {
 			return false
 		}
-		groups = vmstatGroups(text)
+		f, below := fields(text), above
+		groups, above = vmstatGroups(text), names
 		if names || vmstatRow(text) {
 			told++
 			return true
 		}
-		return groups
+		// The row right below the names, where the text ends in it.
+		return groups || below && at == len(lines)-1 && len(f) > 1 && len(f) < vmstatLeast && numeric(f)
 	})
 	return attach.ClaimIf(told > 0, n)
 }
@@ -198,8 +200,10 @@ func readVmstat(p *attach.Part) attach.Reading {
 				v.figure("swap since boot: %s/s in, %s/s out, in units of vmstat, KiB by default", plain(in), plain(out))
 			}
 		} else {
-			v.Title = "vmstat, names without figures"
-			v.means("what stands below the names is cut off")
+			v.cutOff("vmstat")
+			if f := fields(p.Lines[len(p.Lines)-1].Text); numeric(f) && len(f) > 1 {
+				v.figure("r %s, b %s in a row that is cut off", f[0], f[1])
+			}
 		}
 		v.means("it is an average since boot, and says nothing about now")
 		v.next("vmstat 1 30", "samples while it is slow")
