@@ -30,13 +30,28 @@ var vmstatKnown = hasPrefix("nr_ numa_ pg allocstall compact_ thp_ workingset_ p
 var notVmstat = oneOf("nr_periods nr_throttled nr_bursts nr_switches nr_voluntary_switches nr_involuntary_switches nr_migrations nr_wakeups nr_descendants nr_dying_descendants")
 
 var vmstat = &attach.Kind{
-	Name: "/proc/vmstat", Joins: true,
-	Claim: starting("a-z", 80, repeated(func(lines []paste.Line) int {
-		known := func(n string) bool { return vmstatKnown(n) && !notVmstat(n) }
-		return claimPairs(lines, known, vmstatSure, nil, 8)
-	})),
+	Name: "/proc/vmstat", Joins: true, Prompted: true,
+	Claim: func(lines []paste.Line) int {
+		if lines[0].Command == "" {
+			return claimVmstat(lines)
+		}
+		// A command that names the file needs one counter: "grep oom_kill /proc/vmstat".
+		if !strings.Contains(lines[0].Command, "/proc/vmstat") || len(lines) < 2 {
+			return 0
+		}
+		if n := claimPairs(lines[1:], counterOfHost, counterOfHost, nil, 1); n > 0 {
+			return 1 + n
+		}
+		return 0
+	},
 	Read: readVmstat,
 }
+
+func counterOfHost(name string) bool { return vmstatKnown(name) && !notVmstat(name) }
+
+var claimVmstat = starting("a-z", 80, repeated(func(lines []paste.Line) int {
+	return claimPairs(lines, counterOfHost, vmstatSure, nil, 8)
+}))
 
 var vmstatCounters = []string{"pgalloc_normal", "pgfree", "pgfault", "pgmajfault", "pgpgin", "allocstall_normal", "compact_stall", "pgscan_direct", "pswpin"}
 
@@ -61,6 +76,9 @@ func readVmstat(p *attach.Part) attach.Reading {
 	}
 	if last.has("pgscan_direct") || last.has("pgscan_kswapd") {
 		r.Figures = append(r.Figures, reclaimText(last.get("pgsteal_direct"), last.get("pgsteal_kswapd"))+" since boot"+inVain(last))
+	}
+	if n := last.get("oom_kill"); n > 0 {
+		r.Figures = append(r.Figures, plural(int(n), "process", "processes")+" killed for lack of memory since boot, the host's or a cgroup's")
 	}
 	if last.has("pgmajfault") || last.has("pswpin") {
 		r.Figures = append(r.Figures, readsText(last, func(n string) string { return number(last.get(n)) })+" since boot")
@@ -114,7 +132,7 @@ func stallGrowth(g grown, alloc, compact float64) string {
 		said = append(said, g.text(compact, "direct compactions"))
 	}
 	if len(said) == 0 {
-		return "no counter of direct reclaim"
+		return "direct reclaim is not counted in it"
 	}
 	return strings.Join(said, ", ")
 }
@@ -142,7 +160,6 @@ func stallsKnown(m pairs) bool {
 }
 
 func stallsText(m pairs) string {
-	text := "no counter of direct reclaim"
 	var said []string
 	if hasCounter(m, "allocstall") {
 		said = append(said, number(stalls(m))+" direct reclaims (allocstall)")
@@ -150,11 +167,12 @@ func stallsText(m pairs) string {
 	if hasCounter(m, "compact_stall") {
 		said = append(said, number(m.get("compact_stall"))+" direct compactions (compact_stall)")
 	}
-	if len(said) > 0 {
-		text = strings.Join(said, ", ")
-		if fail := m.get("compact_fail"); fail > 0 {
-			text += fmt.Sprintf(", of which %s failed (%s)", number(fail), nearly(ratio(fail, m.get("compact_stall"))))
-		}
+	if len(said) == 0 {
+		return "direct reclaim is not counted in it"
+	}
+	text := strings.Join(said, ", ")
+	if fail := m.get("compact_fail"); fail > 0 {
+		text += fmt.Sprintf(", of which %s failed (%s)", number(fail), nearly(ratio(fail, m.get("compact_stall"))))
 	}
 	return text + " since boot"
 }

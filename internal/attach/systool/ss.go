@@ -131,6 +131,9 @@ type sockets struct {
 	unread, unsent int // bytes, the most of one connection
 	unreadAt       string
 	unsentAt       string
+	datagrams      int // bytes, of the UDP socket with most that is unread
+	datagramsAt    string
+	again          int // connections that sent segments again since they opened
 	retrans        int // connections with segments in retransmission
 	rtts           []float64
 	slow           string // the connection whose round trips are longest above their least
@@ -177,8 +180,13 @@ func parseSS(p *attach.Part, v *verdict) (s sockets) {
 			s.least, _ = number(m[1])
 		}
 		s.queued()
-		if m := ssRetrans.FindStringSubmatch(text); m != nil && m[1] != "0" {
-			s.retrans++
+		if m := ssRetrans.FindStringSubmatch(text); m != nil {
+			if m[1] != "0" {
+				s.retrans++
+			}
+			if m[2] != "0" {
+				s.again++
+			}
 		}
 		if m := ssLimited.FindStringSubmatch(text); m != nil {
 			if f, ok := number(m[1]); ok && f >= 20 {
@@ -218,6 +226,10 @@ func (s *sockets) row(state string, recv, send int, local string, v *verdict) {
 		}
 	case state == "LISTEN" && recv > 0:
 		s.waiting = fmt.Sprintf("%s wait to be accepted at %s", attach.Plural(recv, "connection"), local)
+	case state == "UNCONN":
+		if recv > s.datagrams {
+			s.datagrams, s.datagramsAt = recv, local
+		}
 	case state == "ESTAB" || state == "ESTABLISHED" || state == "":
 		if recv > s.unread {
 			s.unread, s.unreadAt = recv, local
@@ -244,13 +256,20 @@ func readSS(p *attach.Part) attach.Reading {
 		v.figure("%s: %s", attach.Plural(s.total, "socket"), stateCounts(s.states))
 	}
 	if len(s.rtts) > 0 {
-		v.figure("round trip %s ms at the median of %s", plain(attach.Median(s.rtts)), attach.Plural(len(s.rtts), "connection"))
+		again := ", none of which shows segments sent again"
+		if s.again > 0 {
+			again = fmt.Sprintf("; %d of them sent segments again since they opened", s.again)
+		}
+		v.figure("round trip %s ms at the median of %s%s", plain(attach.Median(s.rtts)), attach.Plural(len(s.rtts), "connection"), again)
 	}
 	if s.unread >= 1 {
 		v.figure("%s has %d bytes that its program has not read", s.unreadAt, s.unread)
 	}
 	if s.unsent >= 1 {
 		v.figure("%s has %d bytes that the peer has not acknowledged", s.unsentAt, s.unsent)
+	}
+	if s.datagrams > 0 {
+		v.figure("%s holds datagrams that its program has not read, %d bytes with their overhead", s.datagramsAt, s.datagrams)
 	}
 	if n := s.states["CLOSE-WAIT"] + s.states["CLOSE_WAIT"]; n >= leakedMany {
 		v.unsure = true
