@@ -13,7 +13,7 @@ import (
 
 var free = &attach.Kind{
 	Name:  "free",
-	Hints: []string{"total", "ache", "Mem"},
+	Hints: []string{"total", "ache", "Mem", "Swap"},
 	Claim: claimFree,
 	Read:  readFree,
 }
@@ -60,6 +60,11 @@ func freeHeader(text string) bool {
 		slices.ContainsFunc(f, func(s string) bool { return strings.HasSuffix(strings.ToLower(s), "/cache") }) && !strings.ContainsAny(text, "0123456789:")
 }
 
+// freeSwap reports whether a row of swap, torn from the one of memory, is free's by its units.
+func freeSwap(cells []string) bool {
+	return len(cells) == 3 && freeAmounts(cells) && !slices.ContainsFunc(cells[:2], func(c string) bool { _, bare := number(c); return bare && c != "0" })
+}
+
 var freeLabels = []string{"Mem", "Swap", "Low", "High", "Total", "-/+", "Comm", "Speicher", "Auslager", "Spch", "内存", "交换", "Mém", "Mem.", "Inter", "Память", "Подкачка", "Memoria", "メモリ", "スワップ"}
 
 func claimFree(lines []paste.Line) int {
@@ -76,6 +81,10 @@ func claimFree(lines []paste.Line) int {
 		}
 		known := slices.Contains(freeLabels, label)
 		if at > 0 && !known && freeHeader(lines[at-1].Text) && freeMemory(label, cells) {
+			seen = true
+			return true
+		}
+		if at == 0 && label == "Swap" && freeSwap(cells) {
 			seen = true
 			return true
 		}
@@ -188,6 +197,11 @@ func readFree(p *attach.Part) attach.Reading {
 	v.Title, v.Glance = "free", true
 	if len(all) == 0 {
 		v.unsure = true
+		if _, cells := freeRow(p.Lines[0].Text); freeSwap(cells) {
+			all, _ := size(cells[0], 1)
+			used, _ := size(cells[1], 1)
+			v.figure("swap used %s of %s", bytes(used), bytes(all))
+		}
 		v.means("there is no row of memory in it")
 		return v.done()
 	}

@@ -36,7 +36,7 @@ func iostatDevices(f []string) bool {
 }
 
 func iostatCPU(f []string) bool {
-	return len(f) >= 5 && strings.HasPrefix(f[0], "avg-cpu") && f[1] == "%user" && !figures(f)
+	return len(f) >= 3 && strings.HasPrefix(f[0], "avg-cpu") && f[1] == "%user" && !figures(f)
 }
 
 // iostatTable is the columns that stand above, devices' and those of CPUs.
@@ -274,6 +274,11 @@ func readIostat(p *attach.Part) attach.Reading {
 	judged := all
 	if boot {
 		judged = slices.DeleteFunc(slices.Clone(all[1:]), func(r report) bool { return r.boot })
+	}
+	if !slices.ContainsFunc(all, func(r report) bool { return r.cpu != nil || len(r.disks) > 0 }) {
+		v.cutOff("iostat")
+		v.next("iostat -x 1 10", "reports of single seconds while it is slow")
+		return v.done()
 	}
 	if len(judged) == 0 {
 		v.Title, v.Boot, v.unsure = "iostat, one report since boot", true, true

@@ -176,6 +176,9 @@ func (s *screen) memory(text string) {
 	}
 	if !s.mem.hasAvailable {
 		s.mem.available = s.mem.free + s.mem.cache
+		if swap && s.mem.available > s.mem.total {
+			s.mem.total = 0 // words were changed: what is called cached is something else
+		}
 	}
 }
 
