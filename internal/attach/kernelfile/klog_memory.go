@@ -335,6 +335,6 @@ func (r *report) readMemInfo(out *attach.Reading) {
 }
 
 // belowMeans is what a zone below its min watermark means.
-const belowMeans = "A zone has less free than its min watermark: threads that want memory from it have to free some themselves, and those that may not wait get none."
+const belowMeans = "A zone has less free than its min watermark: what is left is for those that may not wait, and other threads free memory themselves unless another zone serves them."
 
 var nextStalls = attach.Next{Command: "sysctl vm.min_free_kbytes; grep -E 'allocstall|compact_stall' /proc/vmstat; sleep 10; grep -E 'allocstall|compact_stall' /proc/vmstat", Why: "whether threads have to free memory themselves now"}

@@ -58,7 +58,7 @@ func (r *report) readTasks(out *attach.Reading) {
 	for _, o := range r.owners {
 		figures = append(figures, o.String())
 	}
-	means := fmt.Sprintf("%s in the kernel and cannot go on", plural(max(hung, blocked), "task waits", "tasks wait"))
+	means := fmt.Sprintf("%s in the kernel and did not go on", plural(max(hung, blocked), "task waited", "tasks waited"))
 	if stacks > 0 && stacks < blocked {
 		means += fmt.Sprintf("; %d of their stacks %s", stacks, map[bool]string{true: "says for what", false: "say for what"}[stacks == 1])
 	}

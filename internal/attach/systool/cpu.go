@@ -127,7 +127,7 @@ func (c cpuUse) iowait(v *verdict) {
 		return
 	}
 	proof := []string{fmt.Sprintf("iowait %s %%, the median of %s", plain(c.wa), samples(c.samples))}
-	v.not("iowait is idle time of CPUs: it does not say which threads wait, nor that the service's requests do")
+	v.not("iowait is idle time of CPUs: it does not say which threads wait, for a disk, NFS or io_uring, nor that the service's requests do")
 	v.next("pidstat -d 1 10", "which processes wait for the disk")
 	v.next("iostat -x 1 10", "which device is slow: r_await, w_await, aqu-sz")
 	switch {
@@ -150,7 +150,7 @@ func (c cpuUse) iowait(v *verdict) {
 	default:
 		v.candidate("disk-wait", c.wa/100, proof...)
 	}
-	v.means("CPUs are idle %s %% of the time while threads wait for the disk", plain(c.wa))
+	v.means("CPUs are idle %s %% of the time while threads wait for I/O", plain(c.wa))
 }
 
 // queue judges demand against CPUs. Whose threads they are the machine's figures do not say.

@@ -153,7 +153,7 @@ func readHtop(p *attach.Part) attach.Reading {
 		v.unsure = true
 		v.means("how busy the CPUs are in all is not in it")
 	default:
-		v.room(c)
+		v.room(c, s.mem.total > 0)
 	}
 	return v.done()
 }

@@ -248,7 +248,7 @@ func meanOf(all []cpuRows) (sum cpuUse, ok bool) {
 func (c cpuUse) oneWaits(v *verdict, one *cpuRows) {
 	proof := fmt.Sprintf("CPU %s: iowait %s %%, the median of %s", one.cpu, plain(one.use.wa), samples(one.use.samples))
 	v.found("disk-wait", "possible", one.use.wa/100, proof)
-	v.means("a thread of CPU %s waits for the disk %s %% of the time", one.cpu, plain(one.use.wa))
+	v.means("a thread of CPU %s waits for I/O %s %% of the time", one.cpu, plain(one.use.wa))
 	v.not("iowait is idle time of CPUs: it does not say which threads wait, nor that the service's requests do")
 	v.next("pidstat -d 1 10", "which processes wait for the disk")
 	v.next("iostat -x 1 10", "which device is slow: r_await, w_await, aqu-sz")

@@ -120,7 +120,7 @@ func readBusyboxTop(p *attach.Part) attach.Reading {
 	v.not("one screen is a glance; busybox counts %CPU against all CPUs, and its %VSZ is address space, which is no memory in use")
 	switch {
 	case known:
-		v.room(c)
+		v.room(c, last.mem.total > 0)
 	case last.mem.total > 0:
 		v.means("memory is not short; how busy the CPUs are is not in it")
 	default:

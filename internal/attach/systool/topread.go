@@ -72,7 +72,7 @@ func readTop(p *attach.Part) attach.Reading {
 	}
 	switch {
 	case known:
-		v.room(c)
+		v.room(c, last.mem.total > 0)
 	case last.mem.total > 0:
 		v.means("memory is not short; how busy the CPUs are is not in it")
 	default:
@@ -83,7 +83,11 @@ func readTop(p *attach.Part) attach.Reading {
 }
 
 // room says what a screen without a sign shows.
-func (v *verdict) room(c cpuUse) {
+func (v *verdict) room(c cpuUse, memory bool) {
+	ease := "the CPUs have room in it"
+	if memory {
+		ease = "the machine is at ease in it"
+	}
 	busy := 100 - c.id - c.wa
 	switch {
 	case c.passed && c.wa >= iowaitMatters:
@@ -91,7 +95,7 @@ func (v *verdict) room(c cpuUse) {
 	case busy >= 50:
 		v.means("the CPUs are %s %% busy, with some room", plain(busy))
 	case c.wa < iowaitMatters:
-		v.ease("the machine is at ease in it")
+		v.ease("%s", ease)
 	default:
 		v.means("the CPUs have room: they are %s %% busy", plain(busy))
 	}

@@ -82,7 +82,7 @@ func readAndroidTop(p *attach.Part) attach.Reading {
 	}
 	v.not("one screen is a glance; this top counts CPU% against all CPUs")
 	if seen {
-		v.room(c)
+		v.room(c, false)
 	} else {
 		v.unsure = true
 		v.means("how busy the CPUs are in all is not in it")

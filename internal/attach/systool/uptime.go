@@ -42,7 +42,7 @@ func readUptime(p *attach.Part) attach.Reading {
 	v := &verdict{}
 	v.Title = "uptime"
 	var last []float64
-	n, waits, bsd := 0, "ran, waited for a CPU or for the disk", false
+	n, waits, bsd := 0, "ran, waited for a CPU or slept in the kernel (D)", false
 	for _, l := range p.Lines {
 		if m := loads(l.Text); m != nil {
 			last, bsd = m, strings.Contains(l.Text, "load averages:")
