@@ -73,8 +73,9 @@ type complaints struct {
 	small                     int     // and those whose answer had next to none
 	keys, size                float64 // the largest of their answers, in keys and bytes
 	lines                     int
-	traces, served            []float64 // by its traces, and by its statistics of requests; s
-	ends, waits               []float64 // when slow requests ended, and how long they took; s
+	steps                     map[string]float64 // of traces: the longest step of each; s
+	traces, served            []float64          // by its traces, and by its statistics of requests; s
+	ends, waits               []float64          // when slow requests ended, and how long they took; s
 }
 
 var etcdAt = pattern.New(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\.\d+`)
@@ -161,7 +162,7 @@ func readEtcd(p *attach.Part) attach.Reading {
 		r.next("whystall record --pid $(pidof etcd)", "says whether etcd had its CPU")
 	default:
 		r.Means = "etcd complains about no slow disk, no slow request and no late heartbeat in these lines."
-		r.Not = "It speaks only above its thresholds: 100 ms for requests, 1 s for fdatasync."
+		r.Not = "It speaks only above its thresholds, which are 100 ms for requests and 1 s for fdatasync by default."
 		r.figure("no complaint in " + attach.Plural(len(p.Lines), "line"))
 	}
 	return r.done(attach.Healthy)
@@ -205,6 +206,25 @@ func (c *complaints) onlyAgreement() bool {
 	return len(c.traces) > 0 && c.agreement >= len(c.traces) && len(c.apply)+len(c.reads)+c.beats == 0
 }
 
+var etcdStep = pattern.New(`'([a-z][a-z ,-]+?) *'  \(duration: ([\dhmµu.s]+)\)`)
+
+// step notes the longest step of a trace.
+func (c *complaints) step(text string) {
+	most, name := 0.0, ""
+	for _, m := range etcdStep.FindAllStringSubmatch(text, 20) {
+		if v, ok := seconds(m[2]); ok && v > most {
+			most, name = v, m[1]
+		}
+	}
+	if name == "" {
+		return
+	}
+	if c.steps == nil {
+		c.steps = map[string]float64{}
+	}
+	c.steps[name] += most
+}
+
 // answer notes how much a slow read returned.
 func (c *complaints) answer(text string) {
 	m := etcdKeys.FindStringSubmatch(text)
@@ -245,6 +265,7 @@ func (c *complaints) line(text string) {
 		if v, ok := seconds(m[2]); ok && v >= stallLeast {
 			if m[1] != "" {
 				c.traces = append(c.traces, v)
+				c.step(text)
 			} else {
 				c.served = append(c.served, v)
 			}
@@ -330,6 +351,9 @@ func (c *complaints) figures(r *result) {
 	}
 	if c.agreement > 0 {
 		r.figure(fmt.Sprintf("%s: the time was the agreement among raft members, before the read", times(c.agreement)))
+	}
+	if names := attach.Largest(c.steps); len(names) > 0 && c.agreement < len(c.traces) {
+		r.figure(fmt.Sprintf("the longest step of traced requests: %s, %s", names[0], dur(c.steps[names[0]])))
 	}
 	if c.elections > 0 {
 		r.figure("leader lost or elected: " + times(c.elections))

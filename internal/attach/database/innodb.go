@@ -16,7 +16,7 @@ import (
 // log. MySQL 5.5 to 8.4 and MariaDB 5.5 to 11.
 var innodb = &attach.Kind{
 	Name:  "InnoDB status",
-	Hints: []string{"INNODB MONITOR OUTPUT", "Type: InnoDB", "has waited at", "SEMAPHORES", "=====", "---TRANSACTION", "*****", "BACKGROUND THREAD", "OS WAIT ARRAY", "LATEST DETECTED", "-----", "long semaphore wait", "InnoDB", "(1) TRANSACTION", "Log sequence number", "Log flushed up to", "Last checkpoint at", "pending log "},
+	Hints: []string{"INNODB MONITOR OUTPUT", "Type: InnoDB", "has waited at", "SEMAPHORES", "=====", "---TRANSACTION", "*****", "BACKGROUND THREAD", "OS WAIT ARRAY", "LATEST DETECTED", "-----", "long semaphore wait", "InnoDB", "+--", "(1) TRANSACTION", "Log sequence number", "Log flushed up to", "Last checkpoint at", "pending log "},
 	Claim: claimInnoDB,
 	Read:  readInnoDB,
 
@@ -46,6 +46,9 @@ var (
 // claimInnoDB takes everything up to the end of the output: its lines have no common form. A start
 // that was cut off is known by the sections.
 func claimInnoDB(lines []paste.Line) int {
+	if n := claimMutexes(lines); n > 0 {
+		return n
+	}
 	start := -1
 	for i := range lines[:min(len(lines), 8)] {
 		t := innoText(lines[i].Text)
@@ -147,6 +150,9 @@ func readInnoDB(p *attach.Part) attach.Reading {
 		r.Title = "InnoDB status, its last lines"
 		r.Means = "The status itself was cut off."
 		return r.done(attach.CannotTell)
+	}
+	if list := mutexWaits(p.Lines); len(list) > 0 {
+		return tellMutexes(list)
 	}
 	var at *semaphore
 	for _, l := range p.Lines {

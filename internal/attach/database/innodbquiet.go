@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
 	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
@@ -67,4 +68,49 @@ func (s *innoState) waitsToo(thread string) string {
 		}
 	}
 	return ""
+}
+
+// mutexRow is a row of SHOW ENGINE INNODB MUTEX: a lock of the engine, and how often it was waited
+// for.
+var mutexRow = pattern.New(`^\|? *InnoDB *\| *(.*?) *\| *(?:spins=\d+,)?(?:os_)?waits=(\d+)`)
+
+var mutexHead = pattern.New(`^\|? *Type *\| *Name *\| *Status\b`)
+
+// claimMutexes takes such rows, with the table's strokes and names where they are there.
+func claimMutexes(lines []paste.Line) int {
+	rows := 0
+	n := attach.ClaimWhile(lines, func(i int, text string) bool {
+		t := strings.TrimSpace(text)
+		if mutexRow.MatchString(t) {
+			rows++
+			return true
+		}
+		return tableRule(t) || mutexHead.MatchString(t) || rows > 0 && rowsInSet.MatchString(t)
+	})
+	return attach.ClaimIf(rows > 1, n)
+}
+
+// mutexWaits sums up such rows by lock.
+func mutexWaits(lines []paste.Line) map[string]float64 {
+	n := map[string]float64{}
+	for _, l := range lines {
+		if m := mutexRow.FindStringSubmatch(strings.TrimSpace(l.Text)); m != nil && len(n) < mostOwners {
+			v, _ := number(m[2])
+			n[m[1]] += v
+		}
+	}
+	return n
+}
+
+func tellMutexes(n map[string]float64) attach.Reading {
+	r := &result{}
+	r.Boot = true
+	r.Title = "SHOW ENGINE INNODB MUTEX, " + attach.Plural(len(n), "lock") + " of the engine"
+	for _, name := range attach.Largest(n)[:min(len(n), 3)] {
+		r.figure(fmt.Sprintf("%s: waited for %s times since the start", name, count(n[name])))
+	}
+	r.Means = "It counts waits since the start, and has neither a time nor a rate."
+	r.Not = "That anything waits for these locks now."
+	r.next("the same twice, a minute apart", "how many waits were added")
+	return r.done(attach.CannotTell)
 }

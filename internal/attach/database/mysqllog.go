@@ -64,7 +64,7 @@ func readMySQLLog(p *attach.Part) attach.Reading {
 		line := fmt.Sprintf("rounds of flushing that are meant for 1 s took longer: %s, median %s, at most %s; %s pages in all",
 			times(len(took)), dur(attach.Median(took)), dur(slices.Max(took)), count(flushed))
 		r.figure(line)
-		r.Means = "Pages were flushed too slowly: the disk does not keep up, or the cleaner's threads had no CPU."
+		r.Means = "Rounds of flushing took longer than they are meant to: the disk does not keep up, the cleaner's threads had no CPU, or there was too much for one round."
 		r.candidate("disk-wait", line)
 		r.candidate("cpu-contention", line)
 		r.Not = "Whether any statement waited: pages are flushed in the background, and statements wait where no page is free or the log is full."

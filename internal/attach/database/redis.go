@@ -330,7 +330,7 @@ func memoryFigures(r *result, f map[string]string, num func(string) float64) {
 		r.figure(fmt.Sprintf("memory %s used, %s resident", bytesText(used), bytesText(rss)))
 	}
 	if used > 256<<20 && rss > 0 && rss < 0.8*used {
-		r.Means = "Less is resident than Redis uses: a part is swapped out, and reading it takes major faults."
+		r.Means = "Less is resident than Redis uses: a part is swapped out, as a rule, and reading that takes major faults."
 		r.Signs = append(r.Signs, attach.Sign{Cause: "page-fault", Grade: attach.Risk, Proof: []string{fmt.Sprintf("%s resident of %s used", bytesText(rss), bytesText(used))}})
 	}
 	if limit := num("maxmemory"); limit > 0 && used > 0.95*limit {

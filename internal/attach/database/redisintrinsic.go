@@ -102,7 +102,7 @@ func judgeIntrinsic(r *result, worst float64, line string, ended bool) attach.Re
 	case worst >= 2000:
 		r.Means = "A few milliseconds without the CPU, as a busy or a virtual machine has them: no reason for longer stalls."
 	default:
-		r.Means = "The machine kept no process from running for longer than that: scheduling is not the reason."
+		r.Means = "While it was measured, the machine kept no process from running for longer than that: scheduling was not the reason then."
 		for _, cause := range []string{"cpu-contention", "cpu-steal"} {
 			r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Against, Proof: []string{line}})
 		}

@@ -86,7 +86,7 @@ func deadRows(r *result, row map[string]string) {
 	if row == nil {
 		return
 	}
-	r.Means = "Few dead rows: they slow nothing down."
+	r.Means = "Few dead rows: scans hardly feel them."
 	r.Not = "Whether a statement is slow: no time is in it."
 	if dead, live := num(row, "n_dead_tup"), num(row, "n_live_tup"); dead >= 1e4 && dead > live {
 		r.Means = "Most rows of the table are dead: each scan reads them too. Vacuum has not taken them away."

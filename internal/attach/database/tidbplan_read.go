@@ -74,7 +74,7 @@ func lostBetween(r *result, ops []*operator, total float64) bool {
 	if worst.used > 0 {
 		r.figure(fmt.Sprintf("%s keys processed: it is no heavy query", count(worst.used)))
 	}
-	r.Means = "The time is in neither's execution. It hides in the network, in the kernel on either host (direct reclaim, the run queue), or in the gRPC threads."
+	r.Means = "The time is in neither's execution. It may hide in the network, in the kernel on either host (direct reclaim, the run queue), or in the gRPC threads."
 	r.Not = "It proves no slow TiKV and no slow disk: TiKV's own clock bounds both."
 	r.candidate("direct-reclaim", line)
 	r.candidate("cpu-contention", line)
@@ -173,7 +173,7 @@ func waits(r *result, o *operator, total float64) bool {
 		r.figure(line)
 		r.fact(FactPoolWait, o.waited*1e3, "")
 		r.found("pool-exhaustion", finding.Possible, line, ratio(o.waited, total*max(1, o.tasks)))
-		r.Means = "TiKV's read pool had no thread free: its host or that instance was busy."
+		r.Means = "Tasks waited in TiKV before they ran, for a thread of its read pool or for a snapshot: its host or that instance was busy."
 		return true
 	}
 	if lock := value(group(o.text, "lock_keys:"), "time"); lock > 0.3*total {

@@ -27,7 +27,7 @@ var (
 	// bareField are those which may stand without the "# " in front, as in a table's \\G output.
 	bareField = pattern.New(`^(Cop_\w+|Preproc_\w+|Rewrite_time|Txn_start_ts|Wait_TS|Query_time|Prewrite_time|Get_commit_ts_time): `)
 	// tidbOnly are fields that no other slow log has.
-	tidbOnly = pattern.New(`\b(Txn_start_ts|Conn_ID|Cop_(wait|proc|backoff|time|mvcc)\w*|Process_time|Wait_TS|Rewrite_time|Preproc_subqueries\w*|Optimize_time|Parse_time|Compile_time|Prewrite_time|Commit_time|Get_commit_ts_time|Commit_backoff_time|Resolve_lock_time|Local_latch_wait_time|Backoff_(time|total|types|Detail)|KV_total|PD_total|Num_cop_tasks|Exec_retry_(time|count)|Plan_from_cache|Is_internal|Request_count|Mem_max|Write_sql_response_total|Rocksdb_\w+|LockKeys_time|Write_keys|Is(Explicit|Sync|Pessimistic)\w*|Time_queued_by_rc|Request_unit_\w+|Tidb_cpu_time|Tikv_cpu_time|Result_rows|Succ|Plan_digest|Has_more_results|Prewrite_region|Total_keys|Process(?:ed)?_keys)(: )`)
+	tidbOnly = pattern.New(`\b(Txn_start_ts|Conn_ID|Cop_(wait|proc|backoff|time|mvcc)\w*|Process_time|Wait_TS|Rewrite_time|Preproc_subqueries\w*|Optimize_time|Parse_time|Compile_time|Prewrite_time|Commit_time|Get_commit_ts_time|Commit_backoff_time|Resolve_lock_time|Local_latch_wait_time|Backoff_(time|total|types|Detail|\w+_total_times?)|KV_total|PD_total|Num_cop_tasks|Exec_retry_(time|count)|Plan_from_cache|Is_internal|Request_count|Mem_max|Write_sql_response_total|Rocksdb_\w+|LockKeys_time|Write_keys|Is(Explicit|Sync|Pessimistic)\w*|Time_queued_by_rc|Request_unit_\w+|Tidb_cpu_time|Tikv_cpu_time|Result_rows|Succ|Plan_digest|Has_more_results|Prewrite_region|Total_keys|Process(?:ed)?_keys)(: )`)
 )
 
 func isTiDBLine(text string) bool {
@@ -264,6 +264,7 @@ func (e entry) judge(r *result, q float64) {
 	e.written(r)
 	e.pool(r, q)
 	e.process(r, q)
+	e.requests(r, q)
 }
 
 var rpcDetail = pattern.New(`^\{total: ?([\d.]+(?:[µu]s|ms|s)),.*?\bstore: ?([^\s,}]+)`)

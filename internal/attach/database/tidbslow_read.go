@@ -11,7 +11,7 @@ import (
 	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
-var backoffKind = pattern.New(`^Cop_backoff_(\w+)_total_time$`)
+var backoffKind = pattern.New(`^((?:Cop_b|B)ackoff_(\w+)_total_time)$`)
 
 // backoff sums the waits before retries, by kind.
 func (e entry) backoff(r *result, q float64) {
@@ -23,7 +23,7 @@ func (e entry) backoff(r *result, q float64) {
 	var list []wait
 	for name := range e {
 		if m := backoffKind.FindStringSubmatch(name); m != nil {
-			list = append(list, wait{m[1], e.s(name), e["Cop_backoff_"+m[1]+"_total_times"]})
+			list = append(list, wait{m[2], e.s(name), e[m[1]+"s"]})
 		}
 	}
 	if len(list) == 0 {
@@ -136,6 +136,30 @@ func (e entry) process(r *result, q float64) {
 	}
 	r.outside(where, line, ratio(longest, q))
 	r.next("EXPLAIN ANALYZE the statement", "shows which operator reads the keys, and the estimates beside the actual rows")
+}
+
+// requests says of a statement that its requests to the store took most of its time, where no
+// field says what these waited for. Sums over requests at one time are longer than the statement.
+func (e entry) requests(r *result, q float64) {
+	if len(r.Signs) > 0 || q == 0 {
+		return
+	}
+	for _, f := range []struct{ name, what string }{
+		{"Cop_time", "its coprocessor tasks"}, {"KV_total", "its requests to TiKV or TiFlash"}, {"PD_total", "its requests to PD"},
+	} {
+		v := e.s(f.name)
+		if v < 0.5*q || v > 1.05*q {
+			continue
+		}
+		line := fmt.Sprintf("%s %s of the statement's %s (%s)", f.name, dur(v), dur(q), percent(v, q))
+		r.figure(line)
+		if e.s("Process_time") < v/2 {
+			r.Not = "What they waited for: locks of other transactions, the store itself or the way to it."
+		}
+		r.outside(f.what, line, ratio(v, q))
+		r.next("EXPLAIN ANALYZE the statement", "has lock_keys, and client's and server's times of each task")
+		return
+	}
 }
 
 // plain lists what there is where nothing stands out.

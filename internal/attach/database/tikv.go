@@ -137,7 +137,7 @@ func readCop(p *attach.Part) attach.Reading {
 		r.figure(w)
 		r.outside(backoffWhere(kind), w, ratio(attach.Median(backs), attach.Median(resp)))
 	case attach.Median(lost) >= 0.5*attach.Median(resp) && attach.Median(lost) >= 0.02:
-		r.Means = "The time is in neither's execution. It hides in the network, in the kernel on either host (direct reclaim, the run queue), or in the gRPC threads."
+		r.Means = "The time is in neither's execution. It may hide in the network, in the kernel on either host (direct reclaim, the run queue), or in the gRPC threads."
 		r.candidate("direct-reclaim", line)
 		r.candidate("cpu-contention", line)
 		r.next("whystall record --pid $(pidof tikv-server)"+onHost(addr), "while it happens: shows reclaim, run queue and throttling of the gRPC threads")
@@ -205,9 +205,9 @@ func fewKeys(r *result, server, keys float64, blocks []float64, addr string) {
 		line += fmt.Sprintf(", %s read from the disk", attach.Plural(int(min(attach.Median(blocks), 1e9)), "block"))
 	}
 	r.figure(line)
-	r.Means = "TiKV holds the tasks, and they are too small for that time: its threads were suspended or had no CPU."
+	r.Means = "TiKV holds the tasks, and they are too small for that time: its threads were suspended or had no CPU, or their rows are very large."
 	if read || len(blocks) == 0 {
-		r.Means = "TiKV holds the tasks, and they are too small for that time: its threads were suspended or had no CPU, or reads of blocks were slow."
+		r.Means = "TiKV holds the tasks, and they are too small for that time: its threads were suspended or had no CPU, reads of blocks were slow, or their rows are very large."
 		r.candidate("disk-wait", line)
 	}
 	r.candidate("cpu-contention", line)
