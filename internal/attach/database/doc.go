@@ -17,6 +17,7 @@
 //	tidbplan_tasks.go  of a plan: tasks one after another, keys that are scanned for nothing
 //	tidbplan_read.go  what a plan says: client's clock against server's first
 //	tikv.go           TiDB's coprocessor log and TiKV's log
+//	tikvsteps.go      of TiKV's log: its own steps that took long
 //	etcd.go           etcd's log
 //	etcdmetrics.go    etcd's histograms, and what Prometheus answers of them
 //	redis.go          Redis' SLOWLOG and INFO
@@ -52,6 +53,7 @@
 //	mssqlstats.go     of them: SQL Server's sums of waits
 //	pgbouncer.go      of them: PgBouncer's pools
 //	sqlmore.go        ClickHouse's query_log, PgHero's list
+//	tidbviews.go      TiDB's tables of transactions and of deadlocks
 //	sqlstate.go       the others: counters and settings
 //	cassandra.go      nodetool's reports
 //	digestjson.go     pt-query-digest --output json

@@ -15,6 +15,8 @@ import (
 var sqlViews = []sqlView{
 	{"lock waits of a database", []string{"waiting_pid blocking_pid", "blocked_pid blocking_pid", "pid pg_blocking_pids", "waiting_trx_id blocking_trx_id", "requesting_trx_id blocking_trx_id", "requesting_engine_transaction_id blocking_engine_transaction_id",
 		"blocked_pid blocking_statement", "key trx_id current_holding_trx_id"}, readBlocked},
+	{"TiDB deadlocks", []string{"deadlock_id try_lock_trx_id", "deadlock_id trx_holding_lock"}, readTiDBDeadlocks},
+	{"TiDB transactions", []string{"start_time current_sql_digest state", "start_time current_sql_digest_text state", "id start_time waiting_start_time"}, readTiDBTrx},
 	{"innodb_trx", []string{"trx_id trx_state trx_started"}, readTrx},
 	{"locks of performance_schema", []string{"object_type lock_type lock_status", "engine lock_mode lock_status", "engine_transaction_id lock_status", "lock_mode lock_status lock_data"}, readPSLocks},
 	{"performance_schema statements", []string{"digest_text count_star sum_timer_wait", "digest_text count_star avg_timer_wait", "digest_text sum_timer_wait"}, readStatements(1e-12, "digest_text", "count_star", "sum_timer_wait", "max_timer_wait")},

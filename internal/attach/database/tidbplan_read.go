@@ -129,6 +129,8 @@ func whereInPlan(r *result, ops []*operator, total float64) {
 			r.figure(fmt.Sprintf("%s keys scanned for %s processed: old versions or deleted keys", count(leaf.keys), count(leaf.used)))
 		} else if leaf.keys > 0 {
 			r.figure(fmt.Sprintf("%s keys scanned", count(leaf.keys)))
+		} else {
+			deadKeys(r, ops)
 		}
 	case leaf.readsTiKV() && bad == nil:
 		where = "TiKV, which " + leaf.name + " reads from, and the way to it"

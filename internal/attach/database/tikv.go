@@ -300,38 +300,6 @@ func readTiKV(p *attach.Part) attach.Reading {
 	return r.done(attach.CannotTell)
 }
 
-// stepTime is how long a step took, in seconds, in the forms without a unit.
-func stepTime(text string) (float64, bool) {
-	m := tikvTimes.FindStringSubmatch(text)
-	if m == nil {
-		return 0, false
-	}
-	if m[1] != "" {
-		s, _ := number(m[1])
-		ns, _ := number(m[2])
-		return s + ns/1e9, true
-	}
-	ms, ok := number(cmp.Or(m[3], m[4]))
-	return ms / 1e3, ok
-}
-
-var stepWords = pattern.New(`(scheduler handle command: \w+)|handle \d+ (pending peers)|\[(handle \w+ ready|on raft ready|apply snapshot)`)
-
-// stepName says what a step was, where its line has words that are known; "": it has none.
-func stepName(text string) string {
-	m := stepWords.FindStringSubmatch(text)
-	if m == nil {
-		return ""
-	}
-	if m[2] != "" {
-		return "handling pending peers"
-	}
-	if kind, ok := strings.CutPrefix(m[1], "scheduler handle command: "); ok {
-		return kind + " commands"
-	}
-	return m[3]
-}
-
 // tikvQueries are where the life of each slow query went, in seconds.
 type tikvQueries struct{ total, process, wait, snapshot, suspend []float64 }
 
@@ -361,6 +329,13 @@ func (q tikvQueries) judge(r *result, slowest string) {
 		r.fact(FactPoolWait, wait*1e3, "")
 		r.found("pool-exhaustion", finding.Possible, line, ratio(wait, total))
 		r.Means = "Queries waited for a thread of the read pool for most of their time."
+	case wait >= 0.5*total:
+		r.figure(fmt.Sprintf("of the wait, %s were for a snapshot", dur(attach.Median(q.snapshot))))
+		r.Means = "Queries waited for a snapshot for most of their time: TiKV's raft store, which gives it, was late, or the region had no leader that could."
+		r.candidate("cpu-contention", line)
+		r.candidate("disk-wait", line)
+		r.next("whystall record --pid $(pidof tikv-server)", "while it happens: what the threads of the raft store wait for")
+		return
 	case suspend >= 0.5*total:
 		r.candidate("pool-exhaustion", line)
 		r.candidate("cpu-contention", line)

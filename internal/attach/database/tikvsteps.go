@@ -1,0 +1,40 @@
+package database
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/whystall/whystall/internal/format/paste/pattern"
+)
+
+// stepTime is how long a step took, in seconds, in the forms without a unit.
+func stepTime(text string) (float64, bool) {
+	m := tikvTimes.FindStringSubmatch(text)
+	if m == nil {
+		return 0, false
+	}
+	if m[1] != "" {
+		s, _ := number(m[1])
+		ns, _ := number(m[2])
+		return s + ns/1e9, true
+	}
+	ms, ok := number(cmp.Or(m[3], m[4]))
+	return ms / 1e3, ok
+}
+
+var stepWords = pattern.New(`(scheduler handle command: \w+)|handle \d+ (pending peers)|\[(handle \w+ ready|on raft ready|apply snapshot)`)
+
+// stepName says what a step was, where its line has words that are known; "": it has none.
+func stepName(text string) string {
+	m := stepWords.FindStringSubmatch(text)
+	if m == nil {
+		return ""
+	}
+	if m[2] != "" {
+		return "handling pending peers"
+	}
+	if kind, ok := strings.CutPrefix(m[1], "scheduler handle command: "); ok {
+		return kind + " commands"
+	}
+	return m[3]
+}
