@@ -200,10 +200,10 @@ func (c *complaints) onlyApplies() bool {
 	return len(c.apply) > 0 && len(c.reads)+c.beats+c.index+c.timeouts+c.elections+c.unsent == 0
 }
 
-// onlyAgreement reports whether all that was traced waited for the members' agreement, and nothing
-// else was late.
+// onlyAgreement reports whether all requests that were traced waited for the members' agreement,
+// and etcd complains of no heartbeat and no disk.
 func (c *complaints) onlyAgreement() bool {
-	return len(c.traces) > 0 && c.agreement >= len(c.traces) && len(c.apply)+len(c.reads)+c.beats == 0
+	return len(c.traces) > 0 && c.agreement >= len(c.traces) && c.beats+len(c.fsync) == 0
 }
 
 var etcdStep = pattern.New(`'([a-z][a-z ,-]+?) *'  \(duration: ([\dhmµu.s]+)\)`)
@@ -322,6 +322,9 @@ func (c *complaints) figures(r *result) {
 	if len(c.traces) > 0 && len(c.apply)+len(c.reads) == 0 {
 		r.figure("requests that etcd traced: " + often(c.traces))
 	}
+	if c.agreement > 0 {
+		r.figure(fmt.Sprintf("%s: the time was the agreement among raft members, before the read", times(c.agreement)))
+	}
 	c.together(r)
 	if c.small > 0 && c.many == 0 {
 		r.figure(fmt.Sprintf("%d of %d had an answer of at most 1 key: no large answer made them slow", c.small, len(c.reads)+len(c.apply)))
@@ -348,9 +351,6 @@ func (c *complaints) figures(r *result) {
 	}
 	if c.index > 0 {
 		r.figure("waiting for the leader's ReadIndex took too long: " + times(c.index))
-	}
-	if c.agreement > 0 {
-		r.figure(fmt.Sprintf("%s: the time was the agreement among raft members, before the read", times(c.agreement)))
 	}
 	if names := attach.Largest(c.steps); len(names) > 0 && c.agreement < len(c.traces) {
 		r.figure(fmt.Sprintf("the longest step of traced requests: %s, %s", names[0], dur(c.steps[names[0]])))

@@ -41,6 +41,7 @@ func (s *innoState) deadEnd(r *result) {
 		line += ", " + s.deadAt
 	}
 	r.figure(line)
+	r.Means = "Transactions took locks in opposite orders: InnoDB ended one of them, outside what whystall can look into."
 	r.outside("locks in the database's own tables, taken in opposite orders", line, 0)
-	r.Not = "That it slowed others down: InnoDB ends a deadlock at once, and the one that was rolled back has to start again."
+	r.Not = "That it slowed others down: a deadlock is ended at once, and the one that was rolled back has to start again."
 }

@@ -372,7 +372,7 @@ func readMySQLSlow(p *attach.Part) attach.Reading {
 		return s
 	}
 	total := sum(took)
-	r.Not = "Only statements above long_query_time are in it."
+	r.Not = "Only statements above long_query_time are in it, and not whether rows came from memory or from the disk."
 	if n := len(asleep); n > 0 {
 		r.figure(attach.Plural(n, "statement") + " with SLEEP or BENCHMARK: the time is wanted")
 	}

@@ -27,6 +27,7 @@ func readTiDBDeadlocks(r *result, t *sqlTable) {
 	if text := valueOf(last, "current_sql_digest_text", "digest_text"); text != "" && text != "NULL" {
 		r.figure("one of its statements: " + short(text))
 	}
+	r.Means = "Transactions took locks in opposite orders, and one of them was ended, outside what whystall can look into."
 	r.outside("locks in the database's own tables, taken in opposite orders", line, 0)
 	r.Not = "That it slowed others down: a deadlock is ended at once, and one transaction has to start again."
 }
