@@ -116,6 +116,7 @@ type collections struct {
 	begun       float64   // when the first pause was logged
 	stalls      []float64 // of threads that had to wait for ZGC or Shenandoah
 	full        int
+	fullVain    int     // of them, those that freed next to nothing
 	cycles      int     // that run beside the program and say what they freed
 	vain        int     // of them, those that freed next to nothing
 	left        float64 // of the heap in use after the last one; percent
@@ -233,6 +234,7 @@ func (c *collections) line(text string) {
 		}
 		if m[4] != "" && m[6] != "" {
 			c.after, c.heap = kmg(m[4], m[5]), kmg(m[6], m[7])
+			c.inVain(ok && strings.Contains(m[1], "Full"), kmg(m[2], m[3]))
 		}
 	} else if m := gcShen.FindStringSubmatch(text); m != nil {
 		if v, ok := decimal(m[8]); ok {
@@ -273,7 +275,7 @@ func (c *collections) line(text string) {
 			}
 			c.pause(v, what, m[1] == "Full GC")
 		}
-		c.size(text)
+		c.size(text, m[1] == "Full GC")
 	} else if m := gcIBM.FindStringSubmatch(text); m != nil {
 		free, _ := decimal(m[1])
 		c.heap, _ = decimal(m[2])
@@ -287,19 +289,6 @@ func (c *collections) line(text string) {
 		}
 	} else if !c.stats.line(text) && (gcOpen.MatchString(text) || strings.HasPrefix(text, "[Times: ") || strings.Contains(text, "[gc,stats") && shenCut.MatchString(shenText(text))) {
 		c.unread++
-	}
-}
-
-// summed takes a line which says only the sum of its collections: their mean stands for each.
-func (c *collections) summed(what, ms, times string) {
-	v, ok := decimal(ms)
-	n, _ := decimal(times)
-	n = min(max(n, 1), 1000)
-	c.means = c.means || n > 1
-	for range int(n) {
-		if ok {
-			c.pause(v/1e3/n, what, false)
-		}
 	}
 }
 
@@ -379,7 +368,11 @@ func readGCLog(p *attach.Part) attach.Reading {
 		r.Figures = append(r.Figures, fmt.Sprintf("%s of %s in use after the last one (%.0f %%)", finding.Bytes(int64(c.after)), finding.Bytes(int64(c.heap)), 100*c.after/c.heap))
 	}
 	if c.full > 0 {
-		r.Figures = append(r.Figures, fmt.Sprintf("%d of %d collected the whole heap", c.full, len(c.pauses)))
+		line := fmt.Sprintf("%d of %d collected the whole heap", c.full, len(c.pauses))
+		if c.fullVain > 0 {
+			line += fmt.Sprintf("; %d freed next to nothing", c.fullVain)
+		}
+		r.Figures = append(r.Figures, line)
 	}
 	if c.vain > 0 {
 		r.Figures = append(r.Figures, fmt.Sprintf("%d of %d cycles freed next to nothing: %.0f %% of the heap in use after the last one", c.vain, c.cycles, c.left))

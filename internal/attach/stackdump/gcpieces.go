@@ -134,7 +134,7 @@ func gcEnd(text string) float64 {
 
 // opened keeps the name of a collection whose time is in a later line.
 func (c *collections) opened(text string) {
-	if c.size(text); gcName.MatchString(text) {
+	if c.size(text, false); gcName.MatchString(text) {
 		c.open = gcName.FindStringSubmatch(text)[1]
 	} else if strings.Contains(text, "[Full GC") {
 		c.open = "Full GC"
@@ -149,15 +149,36 @@ func (c *collections) ended(s float64, text string) {
 		what, full = "Full GC", true
 	}
 	c.pause(s, what, full)
-	c.size(text)
+	c.size(text, full)
 }
 
 // size takes how full the heap is after a collection: it is the largest space of a line.
-func (c *collections) size(text string) {
+func (c *collections) size(text string, full bool) {
 	all := gcHeap.FindAllStringSubmatch(gcClasses.ReplaceAllString(text, ""), 8)
 	if len(all) == 0 {
 		return
 	}
 	h := slices.MaxFunc(all, func(a, b []string) int { return cmp.Compare(kmg(a[5], a[6]), kmg(b[5], b[6])) })
 	c.after, c.heap = kmg(h[3], h[4]), kmg(h[5], h[6])
+	c.inVain(full, kmg(h[1], h[2]))
+}
+
+// inVain counts a collection of the whole heap that freed less than a fiftieth of what was in use.
+func (c *collections) inVain(full bool, before float64) {
+	if full && before > 0 && c.after >= 0.98*before {
+		c.fullVain++
+	}
+}
+
+// summed takes a line which says only the sum of its collections: their mean stands for each.
+func (c *collections) summed(what, ms, times string) {
+	v, ok := decimal(ms)
+	n, _ := decimal(times)
+	n = min(max(n, 1), 1000)
+	c.means = c.means || n > 1
+	for range int(n) {
+		if ok {
+			c.pause(v/1e3/n, what, false)
+		}
+	}
 }

@@ -14,10 +14,10 @@ import (
 // jstat reads jstat -gcutil, -gc and -gccause: a row for each sample.
 var jstat = &attach.Kind{
 	Name:  "jstat",
-	Hints: []string{"YGCT"},
+	Hints: []string{"YGC"},
 	Claim: func(lines []paste.Line) int {
 		head := strings.Fields(lines[0].Text)
-		if !slices.Contains(head, "YGC") || !slices.Contains(head, "YGCT") || !slices.Contains(head, "GCT") {
+		if !jstatHead(head) {
 			return 0
 		}
 		n := 0
@@ -26,7 +26,7 @@ var jstat = &attach.Kind{
 			if l.Command != "" || len(f) == 0 && i > 0 {
 				break
 			}
-			if !slices.Contains(f, "YGCT") && !jstatRow(head, f) {
+			if !jstatHead(f) && !jstatRow(head, f) {
 				break
 			}
 			n = i + 1
@@ -37,6 +37,14 @@ var jstat = &attach.Kind{
 		return n
 	},
 	Read: readJstat,
+}
+
+// jstatHead reports whether a line is the heading of one of jstat's tables of collections.
+func jstatHead(f []string) bool {
+	has := func(names ...string) bool {
+		return slices.ContainsFunc(names, func(n string) bool { return slices.Contains(f, n) })
+	}
+	return has("YGC") && has("FGC", "YGCT") && has("GCT", "YGCT", "OGC", "NGC") && has("S0", "S0C", "EC", "OC", "OGC", "NGC", "MC", "O", "PC", "PGC", "MCMN")
 }
 
 func jstatRow(head, f []string) bool {
@@ -83,7 +91,7 @@ func readJstat(p *attach.Part) attach.Reading {
 	var rows [][]string
 	for _, l := range p.Lines {
 		f := strings.Fields(l.Text)
-		if slices.Contains(f, "YGCT") {
+		if jstatHead(f) {
 			head = f
 			continue
 		}
@@ -103,7 +111,19 @@ func readJstat(p *attach.Part) attach.Reading {
 		return r
 	}
 	first, last := rows[0], rows[len(rows)-1]
-	young, full, spent := col(last, "YGC")-col(first, "YGC"), col(last, "FGC")-col(first, "FGC"), col(last, "GCT")-col(first, "GCT")
+	young, full, spent := col(last, "YGC")-col(first, "YGC"), col(last, "FGC")-col(first, "FGC"), 0.0
+	clock := "GCT" // the column of time; some tables have none, or that of the young generation
+	if !slices.Contains(head, clock) {
+		clock = "YGCT"
+	}
+	timed := slices.Contains(head, clock)
+	spent = col(last, clock) - col(first, clock)
+	counts := func(young, full float64) string {
+		if !slices.Contains(head, "FGC") {
+			return whole(young) + " young collections"
+		}
+		return fmt.Sprintf("%s young and %s full collections", whole(young), whole(full))
+	}
 	seconds := col(last, "Timestamp") - col(first, "Timestamp")
 	if every := jstatEvery(p.Command); seconds <= 0 {
 		seconds = every * float64(len(rows)-1)
@@ -112,23 +132,34 @@ func readJstat(p *attach.Part) attach.Reading {
 	r.Next = []attach.Next{{Command: "jcmd PID VM.log what=gc,safepoint", Why: "each pause, with its length"}}
 	if slices.Contains(head, "O") {
 		r.Figures = append(r.Figures, fmt.Sprintf("the old generation is %.0f %% full", col(last, "O")))
+	} else if size := col(last, "OC"); size > 0 && slices.Contains(head, "OU") {
+		r.Figures = append(r.Figures, fmt.Sprintf("the old generation is %.0f %% full", 100*col(last, "OU")/size))
 	}
 	if len(rows) < 2 || young < 0 || full < 0 || spent < 0 {
 		r.Boot = true
-		r.Figures = append([]string{fmt.Sprintf("%s young and %s full collections since its start, %s in all", whole(col(last, "YGC")), whole(col(last, "FGC")), span(col(last, "GCT")))}, r.Figures...)
+		line := counts(col(last, "YGC"), col(last, "FGC")) + " since its start"
+		if timed {
+			line += fmt.Sprintf(", %s in all", span(col(last, clock)))
+		}
+		r.Figures = append([]string{line}, r.Figures...)
 		r.Means = "Sums since the JVM's start: they say nothing of now."
 		r.Next = []attach.Next{{Command: "jstat -gcutil -t PID 1000 10", Why: "ten samples with their times: how much of each second"}}
 		return r
 	}
 	share := 0.0
-	line := fmt.Sprintf("%s young and %s full collections between the first sample and the last, %s in all", whole(young), whole(full), span(spent))
-	if seconds > 0 {
+	line := counts(young, full) + " between the first sample and the last"
+	if timed {
+		line += fmt.Sprintf(", %s in all", span(spent))
+	}
+	if timed && seconds > 0 {
 		share = min(1, spent/seconds)
 		line += fmt.Sprintf(": %.1f %% of %s", 100*share, span(seconds))
 	}
 	r.Figures = append([]string{line}, r.Figures...)
 	mean := spent / max(1, young+full)
 	switch {
+	case !timed:
+		r.Means = "How long they took is not in these columns."
 	case seconds > 0 && share < muchStopped && mean < longStop, young+full == 0:
 		r.State, r.Means, r.Next = attach.Healthy, "Collections take little of the time.", nil
 	case seconds <= 0 && mean < longStop:
