@@ -224,7 +224,7 @@ func TestSeries(t *testing.T) {
 		{"a person tells", "before:\n```\nn 1\n```\nafter:\n```\nn 2\n```\n", []string{"2"}, 0},
 		{"times", "2026-11-22T22:28:49Z n 1\nx\n2026-11-22T22:28:59Z n 2\n", []string{"2"}, 0},
 	} {
-		parts, _ := Cut("", paste.Lines([]byte(c.in)), joins)
+		parts, _ := Cut("", paste.Lines([]byte(c.in)), NewKinds(joins))
 		a := Explain(parts, nil)
 		var got []string
 		for _, p := range a.Told {

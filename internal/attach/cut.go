@@ -26,7 +26,7 @@ type Range struct {
 //
 // Where much remains unknown, or one kind falls into pieces, other readings of the paste are tried,
 // and the one counts of which most is known.
-func Cut(file string, lines []paste.Line, kinds []*Kind) (parts []*Part, unknown []Range) {
+func Cut(file string, lines []paste.Line, kinds *Kinds) (parts []*Part, unknown []Range) {
 	parts, unknown = cutOnce(file, lines, kinds)
 	if len(lines) > mostViewed || !doubtful(parts, unknown) {
 		return parts, unknown
@@ -63,7 +63,7 @@ func covers(parts, others []*Part) bool {
 // mostViewed bounds the time for other readings, which no log needs.
 const mostViewed = 20000
 
-func cutOnce(file string, lines []paste.Line, kinds []*Kind) (parts []*Part, unknown []Range) {
+func cutOnce(file string, lines []paste.Line, kinds *Kinds) (parts []*Part, unknown []Range) {
 	c := newCutter(file, kinds)
 	c.lines(lines)
 	c.clip()
@@ -71,7 +71,7 @@ func cutOnce(file string, lines []paste.Line, kinds []*Kind) (parts []*Part, unk
 }
 
 // cutAll cuts a text that is held as a whole.
-func cutAll(file string, text []byte, kinds []*Kind) (parts []*Part, unknown []Range) {
+func cutAll(file string, text []byte, kinds *Kinds) (parts []*Part, unknown []Range) {
 	return Cut(file, paste.Lines(text), kinds)
 }
 
@@ -114,10 +114,8 @@ func knownShare(parts []*Part, unknown []Range) float64 {
 	return float64(known) / float64(known+not)
 }
 
-func newCutter(file string, kinds []*Kind) *cutter {
-	c := &cutter{file: file, kinds: kinds, asks: newAsker(kinds), scattered: map[origin]*Part{}}
-	c.prompted = slices.DeleteFunc(slices.Clone(kinds), func(k *Kind) bool { return !k.Prompted })
-	return c
+func newCutter(file string, kinds *Kinds) *cutter {
+	return &cutter{file: file, kinds: kinds, asks: newAsker(kinds), scattered: map[origin]*Part{}}
 }
 
 // lines cuts all lines of a file.
@@ -176,9 +174,8 @@ func fenced(l paste.Line) int { return max(l.Block, 0) }
 // cutter is the state of a cut.
 type cutter struct {
 	file      string
-	kinds     []*Kind
+	kinds     *Kinds
 	asks      *asker
-	prompted  []*Kind // those that may ask what the prompt or the names of files say
 	parts     []*Part
 	unknown   []Range
 	scattered map[origin]*Part
@@ -295,7 +292,7 @@ func (c *cutter) place(last *Part, kind *Kind, lines []paste.Line) *Part {
 // named makes a part of lines whose prompt or names of files are needed to know them. It returns
 // how many lines are in it; the prompt's line, of which there are skip, is not.
 func (c *cutter) named(lines []paste.Line, skip int) int {
-	kind, n := claimOf(lines, c.prompted)
+	kind, n := claimOf(lines, c.kinds.prompted)
 	if n <= skip {
 		return 0
 	}

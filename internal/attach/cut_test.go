@@ -53,7 +53,7 @@ func TestCut(t *testing.T) {
 		{"a logger's prefix that is none", "2026-11-22T22:28:49Z a\n2026-11-22T22:28:50Z b\n", []string{"stamped 1-2   0"}},
 		{"grep", "/proc/7/x:h\n/proc/7/x:1\n/proc/8/x:h\n/proc/8/x:2\n", []string{"numbers 1-2  /proc/7/x 7", "numbers 3-4  /proc/8/x 8"}},
 	} {
-		parts, unknown := Cut("", paste.Lines([]byte(c.in)), testKinds)
+		parts, unknown := Cut("", paste.Lines([]byte(c.in)), NewKinds(testKinds))
 		var got []string
 		for _, p := range parts {
 			got = append(got, strings.TrimRight(fmt.Sprintf("%s %d-%d %s %s %d %s", p.Kind.Name, p.First(), p.Last(), p.Host, p.Path, p.PID, p.Title), " "))
@@ -91,7 +91,7 @@ func TestQuotaOf(t *testing.T) {
 			t.Errorf("%s: %v, want %v", command, got, want)
 		}
 	}
-	parts, _ := Cut("", paste.Lines([]byte("root@a:~# docker run --cpus=2 x\nabc\nroot@a:~# cat x\nh\n1\nroot@b:~# cat y\nh\n2\n")), testKinds)
+	parts, _ := Cut("", paste.Lines([]byte("root@a:~# docker run --cpus=2 x\nabc\nroot@a:~# cat x\nh\n1\nroot@b:~# cat y\nh\n2\n")), NewKinds(testKinds))
 	if len(parts) != 2 || parts[0].Quota != 2 || parts[1].Quota != 0 {
 		t.Errorf("got %+v", parts)
 	}

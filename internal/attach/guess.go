@@ -10,11 +10,11 @@ import (
 
 // Leftovers says of each range of a file what it may be: words of a person, what they are about,
 // the rest of a log or of a part, or data that resembles a kind.
-func Leftovers(file string, ranges []Range, parts []*Part, kinds []*Kind) (out []Unknown) {
+func Leftovers(file string, ranges []Range, parts []*Part, kinds *Kinds) (out []Unknown) {
 	for i, r := range ranges {
 		u := Unknown{File: file, Range: r, Sort: leftSort(i, ranges, parts)}
 		if u.Sort == SortOutput || u.Sort == SortLine {
-			if u.Guess = guess(r.Lines, kinds); u.Guess != "" {
+			if u.Guess = guess(r.Lines, kinds.all); u.Guess != "" {
 				u.Sort = SortOutput
 			}
 		}

@@ -1,6 +1,7 @@
 package attach
 
 import (
+	"slices"
 	"time"
 
 	"github.com/whystall/whystall/internal/format"
@@ -80,6 +81,41 @@ type Kind struct {
 	Refused string `prose:"yes"`
 
 	Read func(p *Part) Reading
+}
+
+// Kinds is a list of kinds with the search for their hints, which is made once and serves any
+// number of texts.
+type Kinds struct {
+	all       []*Kind
+	hints     *Words
+	of        []int   // the kind of each hint
+	always    []bool  // the kind has no hints
+	prompted  []*Kind // those that may ask what the prompt or the names of files say
+	scattered *Kinds  // those that stand in logs; nil: this is that list
+}
+
+// NewKinds makes the list.
+func NewKinds(all []*Kind) *Kinds {
+	k := newKinds(all)
+	k.scattered = newKinds(slices.DeleteFunc(slices.Clone(all), func(k *Kind) bool { return !k.Scattered }))
+	return k
+}
+
+func newKinds(all []*Kind) *Kinds {
+	t := &Kinds{all: all, always: make([]bool, len(all))}
+	var hints []string
+	for i, k := range all {
+		t.always[i] = len(k.Hints) == 0
+		for _, h := range k.Hints {
+			hints = append(hints, h)
+			t.of = append(t.of, i)
+		}
+		if k.Prompted {
+			t.prompted = append(t.prompted, k)
+		}
+	}
+	t.hints = NewWords(hints)
+	return t
 }
 
 // Part is the lines of one kind, as they stood in one file.

@@ -20,12 +20,12 @@ import (
 //
 // So most of a log is not divided into parts of lines at all, and memory does not grow with the
 // text, but for the lines of parts.
-func Long(file string, head []byte, r io.Reader, kinds []*Kind) (parts []*Part, notes []string, err error) {
+func Long(file string, head []byte, r io.Reader, kinds *Kinds) (parts []*Part, notes []string, err error) {
 	if paste.UTF16(head) {
 		parts, _ = cutAll(file, head[:utf16Text], kinds)
 		return parts, []string{fmt.Sprintf("%s: a long text in UTF-16: only its first %d MiB are looked at", file, utf16Text>>20)}, nil
 	}
-	l := &long{w: window{r: r, buf: head}, all: newCutter(file, kinds), logs: newCutter(file, scatteredOf(kinds)), held: map[*Kind]int{}, found: -1}
+	l := &long{w: window{r: r, buf: head}, all: newCutter(file, kinds), logs: newCutter(file, kinds.scattered), held: map[*Kind]int{}, found: -1}
 	l.logs.limit = mostLines
 	l.logs.starts = func(line paste.Line) bool {
 		at, _ := l.marks.next([]byte(cmp.Or(line.Raw, line.Text)), 0)
@@ -39,15 +39,6 @@ func Long(file string, head []byte, r io.Reader, kinds []*Kind) (parts []*Part, 
 	parts = append(l.all.parts, l.logs.parts...)
 	slices.SortStableFunc(parts, func(a, b *Part) int { return cmp.Compare(a.First(), b.First()) })
 	return parts, l.notes(file), l.w.err
-}
-
-func scatteredOf(kinds []*Kind) (out []*Kind) {
-	for _, k := range kinds {
-		if k.Scattered {
-			out = append(out, k)
-		}
-	}
-	return out
 }
 
 // long is the state of a walk through a long text.
@@ -224,7 +215,7 @@ func (l *long) look() {
 	}
 	l.filled = len(full)
 	var all []mark
-	for _, k := range l.logs.kinds {
+	for _, k := range l.logs.kinds.all {
 		if full[k] {
 			continue
 		}
@@ -445,7 +436,7 @@ func (l *long) notes(file string) []string {
 	if l.passed > 0 {
 		note += fmt.Sprintf("; %s that look like few others were not asked, since too many had been", Plural(l.passed, "line"))
 	}
-	for _, k := range l.all.kinds {
+	for _, k := range l.all.kinds.all {
 		if l.more[k] {
 			note += fmt.Sprintf("; further parts of %s are left out", k.Name)
 		}

@@ -73,7 +73,7 @@ func TestAside(t *testing.T) {
 	around := "### Steps\n1. run `app -n 5`\n2. look at the numbers\n\n```go\npackage main\n\nfunc main() {\n\twork()\n}\n```\n\n```\nh\n1\n2\n```\n\n**Environment**\n- OS: Debian 13\n- Kernel: 6.12.0\n"
 	healthy := *testKinds[0]
 	healthy.Read = func(*Part) Reading { return Reading{State: Healthy} }
-	kinds := []*Kind{&healthy}
+	kinds := NewKinds([]*Kind{&healthy})
 	for text, want := range map[string]State{
 		around: Healthy,
 		around + "\n```\nqueue      depth   wait_ms   drops\nmail          12     403.1       0\nbilling      877    1904.7      31\n```\n": CannotTell,

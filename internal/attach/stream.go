@@ -25,7 +25,7 @@ const (
 
 // Stream cuts a text of any length. One of up to 4 MiB is cut as Cut does; Long has the rules for a
 // longer one. The notes say what was not looked at.
-func Stream(file string, r io.Reader, kinds []*Kind) (parts []*Part, unknown []Range, notes []string, err error) {
+func Stream(file string, r io.Reader, kinds *Kinds) (parts []*Part, unknown []Range, notes []string, err error) {
 	head, err := Head(r)
 	if err != nil || Whole(head) {
 		parts, unknown = cutAll(file, head, kinds)

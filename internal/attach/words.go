@@ -70,40 +70,25 @@ func (w *Words) In(text string) (in bool) {
 // asker says which kinds to ask about a line: those without hints, and those of whose hints one
 // stands in it.
 type asker struct {
-	kinds  []*Kind
-	hints  *Words
-	of     []int // the kind of each hint
-	always []bool
-	asked  []bool
-	logs   bool // only those that stand in logs are asked
+	kinds *Kinds
+	asked []bool
+	logs  bool // only those that stand in logs are asked
 }
 
-func newAsker(kinds []*Kind) *asker {
-	a := &asker{kinds: kinds, always: make([]bool, len(kinds)), asked: make([]bool, len(kinds))}
-	var hints []string
-	for i, k := range kinds {
-		a.always[i] = len(k.Hints) == 0
-		for _, h := range k.Hints {
-			hints = append(hints, h)
-			a.of = append(a.of, i)
-		}
-	}
-	a.hints = NewWords(hints)
-	return a
-}
+func newAsker(kinds *Kinds) *asker { return &asker{kinds: kinds, asked: make([]bool, len(kinds.all))} }
 
 // claim asks which kind these lines start with, and returns the lines that are its.
 func (a *asker) claim(lines []paste.Line) (*Kind, []paste.Line) {
 	if lines[0].Text == "" {
 		return nil, nil
 	}
-	copy(a.asked, a.always)
-	a.hints.Each(lines[0].Text, func(i int) bool {
-		a.asked[a.of[i]] = true
+	copy(a.asked, a.kinds.always)
+	a.kinds.hints.Each(lines[0].Text, func(i int) bool {
+		a.asked[a.kinds.of[i]] = true
 		return true
 	})
 	var best choice
-	for i, k := range a.kinds {
+	for i, k := range a.kinds.all {
 		if a.asked[i] && (k.Scattered || !a.logs) {
 			best.ask(k, lines)
 		}

@@ -6,13 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
-	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/attach/kinds"
@@ -22,8 +20,6 @@ import (
 	"github.com/whystall/whystall/internal/format/paste"
 )
 
-var allKinds = sync.OnceValue(kinds.All)
-
 // text takes a file that is no trace, case or archive.
 func (in *input) text(name string, r io.Reader, left *int64) error {
 	return in.cut(name, procPath(name), r, left)
@@ -31,18 +27,18 @@ func (in *input) text(name string, r io.Reader, left *int64) error {
 
 // packed takes the files of an archive that can be read only in order, or a file that is packed.
 func (in *input) packed(r io.Reader, left *int64) error {
-	notes, err := archive.Walk(in.name, r, archive.DefaultBudget(), in.visit(left))
-	return in.walked("an archive", notes, err)
+	had, err := archive.Walk(in.name, r, archive.DefaultBudget(), in.visit(left))
+	return in.walked("an archive", had, err)
 }
 
-func (in *input) zip(name string, f *os.File, size int64, left *int64) error {
-	notes, err := archive.Zip(name, f, size, archive.DefaultBudget(), in.visit(left))
-	return in.walked("an archive", notes, err)
+func (in *input) zip(name string, f io.ReaderAt, size int64, left *int64) error {
+	had, err := archive.Zip(name, f, size, archive.DefaultBudget(), in.visit(left))
+	return in.walked("an archive", had, err)
 }
 
 func (in *input) folder(name string, left *int64) error {
-	notes, err := archive.Folder(name, archive.DefaultBudget(), in.visit(left))
-	return in.walked("a folder", notes, err)
+	had, err := archive.Folder(name, archive.DefaultBudget(), in.visit(left))
+	return in.walked("a folder", had, err)
 }
 
 // visit takes one file of an archive. What is wrong with it is a note, and the others are read.
@@ -60,19 +56,21 @@ func (in *input) visit(left *int64) archive.Visit {
 }
 
 // walked says what an archive held.
-func (in *input) walked(what string, notes []string, err error) error {
-	in.notes = append(in.notes, notes...)
+func (in *input) walked(what string, had archive.Left, err error) error {
+	in.notes = append(in.notes, had.Notes...)
 	if err != nil {
 		return err
 	}
+	in.passedBy(had.Others, "links or devices, which are not followed", had.Other)
+	in.passedBy(in.binaries, "binary, and of no kind that is known", in.binary)
 	if in.members > 0 {
 		in.kind = format.Kind(fmt.Sprintf("%s of %d files", what, in.members))
 	}
 	switch {
 	case len(in.items) > 0 || len(in.parts) > 0 || in.trace != nil:
 		return nil
-	case len(notes) > 0:
-		return errors.New(notes[0])
+	case len(had.Notes) > 0:
+		return errors.New(had.Notes[0])
 	case in.members == 0:
 		return fmt.Errorf("read %s: it holds no file", in.name)
 	}
@@ -80,10 +78,19 @@ func (in *input) walked(what string, notes []string, err error) error {
 		in.members, hint(format.KindUnknown))
 }
 
+// passedBy says how many members were not looked at, and why.
+func (in *input) passedBy(n int, are, first string) {
+	if n > 0 {
+		in.remarks = append(in.remarks, fmt.Sprintf("%s: members that are %s: %d, the first %s", in.name, are, n, first))
+	}
+}
+
 // cut takes one text: its parts, and its bytes where a format knows them. path is where the file
 // was below /proc or /sys, "" if that is not known.
 func (in *input) cut(name, path string, r io.Reader, left *int64) error {
-	defer frugal()()
+	if in.restore == nil { // once: an archive may have many members
+		in.restore = frugal()
+	}
 	head, err := attach.Head(r)
 	kind := format.Identify(head[:min(len(head), format.HeadSize)])
 	switch {
@@ -93,15 +100,22 @@ func (in *input) cut(name, path string, r io.Reader, left *int64) error {
 		return fmt.Errorf("read %s: %w", name, evidence.FileCause(err))
 	case kind == format.KindTrace && in.members > 0:
 		return fmt.Errorf("read %s: an execution trace in an archive: unpack it, and give it by itself", name)
+	case binary(head) && kind == format.KindUnknown && in.members == 0:
+		return fmt.Errorf("read %s: binary data of no kind that is known: give what a tool prints of it as text", name)
+	case binary(head) && kind == format.KindUnknown:
+		if in.binaries++; in.binaries == 1 {
+			in.binary = name
+		}
+		return nil
 	case binary(head), kind == format.KindPprof:
 		in.profile(name, head)
 		return in.item(name, io.MultiReader(bytes.NewReader(head), r), 0, left)
 	case attach.Whole(head):
-		parts, ranges := attach.Cut(name, withPath(paste.Lines(head), path), allKinds())
+		parts, ranges := attach.Cut(name, withPath(paste.Lines(head), path), kinds.Table())
 		if in.members == 0 || len(parts) > 0 { // most files of an archive are of no kind
 			var unknown []attach.Unknown
 			if len(parts) > 0 || kind == format.KindUnknown { // else a format knows the rest
-				unknown = attach.Leftovers(name, ranges, parts, allKinds())
+				unknown = attach.Leftovers(name, ranges, parts, kinds.Table())
 			}
 			in.take(parts, unknown)
 		}
@@ -128,15 +142,17 @@ func (in *input) cut(name, path string, r io.Reader, left *int64) error {
 const textMemory = 24 << 20
 
 // frugal makes the collector keep to textMemory until undo is called: reading texts makes much
-// garbage. Where far more is held already, as a trace, it changes nothing.
+// garbage. What is held already, such as the directory of a zip, counts beside it. Where that is far
+// more, as a trace, it changes nothing.
 func frugal() (undo func()) {
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	before := debug.SetMemoryLimit(-1)
-	if before <= textMemory || m.HeapAlloc > 8*textMemory {
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(live)
+	before, held := debug.SetMemoryLimit(-1), int64(live[0].Value.Uint64())
+	limit := max(textMemory, held+textMemory/2)
+	if before <= limit || held > 8*textMemory {
 		return func() {}
 	}
-	debug.SetMemoryLimit(textMemory)
+	debug.SetMemoryLimit(limit)
 	return func() { debug.SetMemoryLimit(before) }
 }
 
@@ -149,7 +165,7 @@ func (in *input) take(parts []*attach.Part, unknown []attach.Unknown) {
 
 // long takes a text that is too long to be held.
 func (in *input) long(name string, head []byte, r io.Reader) error {
-	parts, remarks, err := attach.Long(name, head, r, allKinds())
+	parts, remarks, err := attach.Long(name, head, r, kinds.Table())
 	in.take(parts, nil)
 	in.remarks = append(in.remarks, remarks...)
 	if len(parts) > 0 {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -32,17 +33,25 @@ type input struct {
 	c     *evidence.Case   // nil: it is no case
 	notes []string         // members that could not be read, and why
 
-	parts   []*attach.Part // of attached text
-	unknown []attach.Unknown
-	remarks []string // what was not looked at in a long text
-	known   bool     // it is text of which some part is known
-	members int      // files of an archive or a folder
+	parts    []*attach.Part // of attached text
+	unknown  []attach.Unknown
+	remarks  []string // what was not looked at in a long text
+	known    bool     // it is text of which some part is known
+	members  int      // files of an archive or a folder
+	binaries int      // of those, that are binary and of no known kind
+	binary   string   // the first of them
+	restore  func()   // gives Go's runtime its memory back; nil: it was not taken
 }
 
 // openInput opens a file, a case or its folder; "-" is standard input. left is how many bytes of
 // items may still be read.
 func openInput(name string, stdin io.Reader, left *int64) (*input, error) {
 	in := &input{name: name}
+	defer func() {
+		if in.restore != nil {
+			in.restore()
+		}
+	}()
 	if name == "-" {
 		in.name = "standard input"
 		return in, in.stream(stdin, left)
@@ -108,7 +117,7 @@ func (in *input) stream(r io.Reader, left *int64) error {
 	case format.KindHTML:
 		return fmt.Errorf("read %s: it is a web page: fetch the file itself, with curl -o or whystall record", in.name)
 	case format.KindZip:
-		return fmt.Errorf("read %s: a case cannot be read from a pipe: name the file", in.name)
+		return in.pipedZip(r, left)
 	case format.KindTrace:
 		in.trace, err = exectrace.New(r, exectrace.Options{MaxSpool: maxTrace})
 		return err
@@ -117,6 +126,23 @@ func (in *input) stream(r io.Reader, left *int64) error {
 		return in.packed(r, left)
 	}
 	return in.text(in.name, r, left)
+}
+
+// maxPipedZip is how much of a zip is held that comes from a pipe: its directory stands at its end.
+const maxPipedZip = 32 << 20
+
+func (in *input) pipedZip(r io.Reader, left *int64) error {
+	data, err := io.ReadAll(io.LimitReader(r, maxPipedZip+1))
+	switch z := bytes.NewReader(data); {
+	case err != nil:
+		return fmt.Errorf("read %s: %w", in.name, evidence.FileCause(err))
+	case len(data) > maxPipedZip:
+		return fmt.Errorf("read %s: a zip of more than %d MiB from a pipe: name the file", in.name, maxPipedZip>>20)
+	case archive.ZipHas(z, z.Size(), "manifest.json"):
+		return fmt.Errorf("read %s: a case cannot be read from a pipe: name the file", in.name)
+	default:
+		return in.zip(in.name, z, z.Size(), left)
+	}
 }
 
 // item reads an item as a whole.

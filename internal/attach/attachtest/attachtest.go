@@ -57,7 +57,7 @@ func sample(t *testing.T, a *txtar.Archive) {
 			want = strings.Split(strings.TrimSpace(string(f.Data)), "\n")
 			continue
 		}
-		parts, unknown := attach.Cut(f.Name, paste.Lines(f.Data), kinds.All())
+		parts, unknown := attach.Cut(f.Name, paste.Lines(f.Data), kinds.Table())
 		for _, p := range parts {
 			got.add(p)
 		}

@@ -14,7 +14,7 @@ import (
 func TestSession(t *testing.T) {
 	lines := linesOf([]string{"", "20000", "100000", "nr_periods 100", "nr_throttled 60", "throttled_time 3000000000", "ls"})
 	lines[0].Command = "cat /sys/fs/cgroup/cpu/a/cpu.cfs_quota_us /sys/fs/cgroup/cpu/a/cpu.cfs_period_us /sys/fs/cgroup/cpu/a/cpu.stat"
-	parts, unknown := attach.Cut("", lines, Kinds())
+	parts, unknown := attach.Cut("", lines, attach.NewKinds(Kinds()))
 	if len(parts) != 1 || len(unknown) != 1 || parts[0].Last() != 6 {
 		t.Fatalf("got %d parts, %v unknown", len(parts), unknown)
 	}
@@ -34,7 +34,7 @@ func TestJoinedByPrompts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts, _ := attach.Cut("", paste.Lines(txtar.Parse(data).Files[0].Data), Kinds())
+	parts, _ := attach.Cut("", paste.Lines(txtar.Parse(data).Files[0].Data), attach.NewKinds(Kinds()))
 	a := attach.Explain(parts, nil)
 	if len(a.Told) != 1 || a.State != attach.Ill {
 		t.Fatalf("%d parts, %s", len(a.Told), a.State)

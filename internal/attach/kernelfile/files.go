@@ -76,13 +76,16 @@ func oneValue(p string) bool {
 	return false
 }
 
+// longestPath is Linux's PATH_MAX.
+const longestPath = 4096
+
 // prefixed reads a line "PATH:CONTENT", as grep writes it, or "cpu.max: 50000 100000".
 func prefixed(l paste.Line) (p, content string, ok bool) {
 	if l.Path != "" {
 		return l.Path, strings.TrimSpace(l.Text), knownPath(l.Path)
 	}
 	text := strings.TrimSpace(l.Text)
-	for i := 0; i < len(text); i++ {
+	for i := 0; i < min(len(text), longestPath); i++ {
 		switch text[i] {
 		case ' ', '\t':
 			content := strings.TrimSpace(text[i:])

@@ -77,6 +77,10 @@ var damages = []struct {
 		at := r.IntN(len(lines))
 		return bytes.Join(append(lines[:at:at], bytes.Repeat(lines[at], 500)), nil)
 	}},
+	{"a line without end", func(_ *rand.Rand, data, _ []byte) []byte {
+		line, _, _ := bytes.Cut(data, []byte("\n"))
+		return bytes.Repeat(append(line, ' '), 100_000/(len(line)+1)+1)
+	}},
 	{"wrapped at 80", func(_ *rand.Rand, data, _ []byte) []byte {
 		var out []byte
 		for line := range bytes.Lines(data) {
@@ -128,7 +132,7 @@ func examine(t *testing.T, name string, data []byte) {
 			t.Errorf("%s: panic: %v", name, e)
 		}
 	}()
-	parts, ranges, _, err := attach.Stream("x", bytes.NewReader(data), All())
+	parts, ranges, _, err := attach.Stream("x", bytes.NewReader(data), Table())
 	if err != nil {
 		t.Errorf("%s: %v", name, err)
 	}
@@ -138,7 +142,7 @@ func examine(t *testing.T, name string, data []byte) {
 			t.Errorf("%s: part %s of lines %d-%d of %d", name, p.Kind.Name, p.First(), p.Last(), last)
 		}
 	}
-	a := attach.Explain(parts, attach.Leftovers("x", ranges, parts, All()))
+	a := attach.Explain(parts, attach.Leftovers("x", ranges, parts, Table()))
 	for _, told := range a.Told {
 		if told.Title == "" || told.State == "" {
 			t.Errorf("%s: %s has no title or no state", name, told.Part.Kind.Name)
@@ -159,14 +163,14 @@ func examine(t *testing.T, name string, data []byte) {
 // A part of a healthy text is no ill one: what was cut off is no evidence.
 func TestHealthyCutShort(t *testing.T) {
 	for _, s := range samples(t) {
-		parts, _, _, _ := attach.Stream("x", bytes.NewReader(s.paste), All())
+		parts, _, _, _ := attach.Stream("x", bytes.NewReader(s.paste), Table())
 		if len(parts) == 0 || attach.Explain(parts, nil).State != attach.Healthy {
 			continue
 		}
 		r := rand.New(rand.NewPCG(s.hash(), 1))
 		for range 4 {
 			at := r.IntN(len(s.paste))
-			parts, _, _, _ := attach.Stream("x", bytes.NewReader(s.paste[:at]), All())
+			parts, _, _, _ := attach.Stream("x", bytes.NewReader(s.paste[:at]), Table())
 			for _, v := range attach.Explain(parts, nil).Causes {
 				if v.Grade == attach.Found {
 					t.Errorf("%s, the first %d bytes: found %s: %q", s.name, at, v.Cause, v.Proof)

@@ -61,7 +61,7 @@ func TestHeldOfDenseTexts(t *testing.T) {
 		{"vmstat of 7 MB", vmstat, 7e6, "vmstat N", 24 << 20},
 		{"vmstat of 12 MB", vmstat, 12e6, "vmstat N", 16 << 20},
 	} {
-		all := All()
+		all := Table()
 		var before, after runtime.MemStats
 		runtime.GC()
 		runtime.ReadMemStats(&before)

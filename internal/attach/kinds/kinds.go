@@ -3,6 +3,7 @@ package kinds
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/attach/database"
@@ -17,3 +18,6 @@ import (
 func All() []*attach.Kind {
 	return slices.Concat(goruntime.Kinds(), kernelfile.Kinds(), systool.Kinds(), profiler.Kinds(), stackdump.Kinds(), database.Kinds())
 }
+
+// Table is the list of All for cutting texts. It is made once, as its search takes some memory.
+var Table = sync.OnceValue(func() *attach.Kinds { return attach.NewKinds(All()) })

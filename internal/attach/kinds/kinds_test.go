@@ -102,7 +102,7 @@ func samples(t testing.TB) (all []sample) {
 }
 
 func kindsOf(data []byte) (names []string) {
-	parts, _ := attach.Cut("", paste.Lines(data), All())
+	parts, _ := attach.Cut("", paste.Lines(data), Table())
 	for _, p := range parts {
 		names = append(names, p.Kind.Name)
 	}

@@ -24,7 +24,7 @@ func TestLongLogHolds(t *testing.T) {
 		}
 		seen++
 		text := slices.Concat(log, log, []byte("\n"), s.paste, []byte("\n"), log, []byte("\n"), s.paste)
-		parts, _, notes, err := attach.Stream("x", bytes.NewReader(text), All())
+		parts, _, notes, err := attach.Stream("x", bytes.NewReader(text), Table())
 		if err != nil || len(notes) != 1 {
 			t.Errorf("%s: notes %q, error %v", s.name, notes, err)
 		}
@@ -61,7 +61,7 @@ func TestCutShortInLog(t *testing.T) {
 		}
 	}
 	status = status[:bytes.LastIndexByte(status[:len(status)*2/3], '\n')+1]
-	parts, _, _, err := attach.Stream("x", bytes.NewReader(slices.Concat(log, status, log)), All())
+	parts, _, _, err := attach.Stream("x", bytes.NewReader(slices.Concat(log, status, log)), Table())
 	cycles, rows := 0, 0
 	for _, p := range parts {
 		switch p.Kind.Name {
@@ -83,7 +83,7 @@ func TestLongDump(t *testing.T) {
 	for n := 1; text.Len() < 30<<20; n++ {
 		text.WriteString("goroutine " + strings.Repeat("1", n%5+1) + " [select, 5 minutes]:\nmain.work(0xc000010000)\n\t/src/main.go:10 +0x1d\ncreated by main.main\n\t/src/main.go:5 +0x2a\n\n")
 	}
-	parts, _, _, err := attach.Stream("x", &text, All())
+	parts, _, _, err := attach.Stream("x", &text, Table())
 	if err != nil || len(parts) != 1 || parts[0].Kind.Name != "goroutine dump" || parts[0].Left == 0 || len(parts[0].Lines) < 30_000 {
 		t.Errorf("%d parts, %v", len(parts), err)
 	}

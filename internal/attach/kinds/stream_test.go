@@ -26,7 +26,7 @@ func longLog(size, every int) []byte {
 // A long file gives what the whole of it would, read in windows.
 func TestStreamOfLogs(t *testing.T) {
 	data := longLog(20<<20, 3000)
-	parts, _, _, err := attach.Stream("x", bytes.NewReader(data), All())
+	parts, _, _, err := attach.Stream("x", bytes.NewReader(data), Table())
 	if err != nil || len(parts) != 1 {
 		t.Fatalf("%d parts, %v", len(parts), err)
 	}
@@ -48,6 +48,6 @@ func BenchmarkStream(b *testing.B) {
 	b.SetBytes(int64(len(data)))
 	b.ReportAllocs()
 	for b.Loop() {
-		attach.Stream("x", bytes.NewReader(data), All())
+		attach.Stream("x", bytes.NewReader(data), Table())
 	}
 }

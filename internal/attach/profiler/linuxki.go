@@ -66,7 +66,13 @@ var kiWords = [][]string{{"System", "Call", "Name", "Count", "Rate"}, {"Count", 
 	{"Count", "USER%", "SYS%"}, {"IRQ", "Name", "Count", "ElpTime"}, {"IRQ", "Name", "Count"}, {"PID", "Wakeups", "MaxWakeups"},
 	{"Count", "SlpTime", "Msec/Slp"}, {"Device", "IO/s", "MB/s", "AvIOsz"}, {"LLC_ref", "LLC_hits"}}
 
+// mostKI is longer than any line of LinuxKI: a stack has at most 16 functions.
+const mostKI = 4 << 10
+
 func kiLineOf(text string) kiLine {
+	if len(text) > mostKI {
+		return kiNone
+	}
 	for _, h := range kiHeads {
 		if strings.Contains(text, h) {
 			return kiSure

@@ -23,7 +23,7 @@ func TestManyThreads(t *testing.T) {
 		fmt.Fprintf(&b, "Thread %d (Thread 0x7f%06x (LWP %d)):\n#0  0x00007f01 in __lll_lock_wait () from /lib64/libpthread.so.0\n"+
 			"#1  0x00007f02 in pthread_mutex_lock () from /lib64/libpthread.so.0\n#2  0x00400927 in put (q=0x10) at q.c:15\n\n", i+1, i, 9000+i)
 	}
-	parts, unknown := attach.Cut("x", paste.Lines([]byte(b.String())), kinds.All())
+	parts, unknown := attach.Cut("x", paste.Lines([]byte(b.String())), kinds.Table())
 	if len(parts) != 1 || parts[0].First() != 1 || len(unknown) > 0 {
 		t.Fatalf("got %d parts and %d ranges that are not known, want one part from line 1 on", len(parts), len(unknown))
 	}

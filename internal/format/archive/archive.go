@@ -69,25 +69,38 @@ func kindOf(data []byte) kind {
 	return plain
 }
 
+// Left is what a walk did not give to visit.
+type Left struct {
+	Notes  []string // what was too much or damaged, a line each
+	Others int      // links and devices: they have nothing to read, and are not followed
+	Other  string   // the name of the first of them
+}
+
 // walker walks one archive.
 type walker struct {
 	b     *Budget
 	visit Visit
-	notes []string
+	left  Left
 	stop  error // of visit: ends everything
 }
 
-// Walk calls visit for each file of the archive or packed file that r reads. The notes say what
-// was left out or damaged, a line each.
-func Walk(name string, r io.Reader, b *Budget, visit Visit) (notes []string, err error) {
+// Walk calls visit for each file of the archive or packed file that r reads.
+func Walk(name string, r io.Reader, b *Budget, visit Visit) (Left, error) {
 	w := &walker{b: b, visit: visit}
 	w.open(name, "", r, 0)
-	return w.notes, w.stop
+	return w.left, w.stop
+}
+
+// other counts what has nothing to read.
+func (w *walker) other(name string) {
+	if w.left.Others++; w.left.Others == 1 {
+		w.left.Other = name
+	}
 }
 
 func (w *walker) note(name string, err error) {
 	if err != nil && w.stop == nil {
-		w.notes = append(w.notes, fmt.Sprintf("read %s: %v", name, err))
+		w.left.Notes = append(w.left.Notes, fmt.Sprintf("read %s: %v", name, err))
 	}
 }
 
@@ -140,7 +153,7 @@ func (w *walker) file(name, member string, r io.Reader) {
 	}
 }
 
-// tar walks a tar. Links, devices and folders have nothing to read.
+// tar walks a tar.
 func (w *walker) tar(name, prefix string, r io.Reader, depth int) {
 	t := tar.NewReader(r)
 	for w.stop == nil {
@@ -155,6 +168,9 @@ func (w *walker) tar(name, prefix string, r io.Reader, depth int) {
 		if w.b.Members--; w.b.Members < 0 {
 			w.note(name, errMembers)
 			return
+		}
+		if h.Typeflag != tar.TypeReg && h.Typeflag != tar.TypeDir {
+			w.other(name + ":" + h.Name)
 		}
 		if h.Typeflag != tar.TypeReg || h.Size == 0 && h.Name == "" {
 			continue

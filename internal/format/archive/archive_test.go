@@ -80,7 +80,7 @@ var bz, _ = base64.StdEncoding.DecodeString("QlpoOTFBWSZTWcHAgOIAAAFBAAAQAkSgADD
 
 // walk lists the files of an archive as "name=body", then the notes.
 func walk(data []byte, b *Budget) (out []string) {
-	notes, err := Walk("x", bytes.NewReader(data), b, func(name string, r io.Reader) error {
+	left, err := Walk("x", bytes.NewReader(data), b, func(name string, r io.Reader) error {
 		body, err := io.ReadAll(r)
 		if err != nil {
 			body = append(body, '!')
@@ -91,7 +91,10 @@ func walk(data []byte, b *Budget) (out []string) {
 	if err != nil {
 		out = append(out, err.Error())
 	}
-	return append(out, notes...)
+	if out = append(out, left.Notes...); left.Others > 0 {
+		out = append(out, fmt.Sprintf("left %d, %s", left.Others, left.Other))
+	}
+	return out
 }
 
 func TestWalk(t *testing.T) {
@@ -101,10 +104,10 @@ func TestWalk(t *testing.T) {
 		data []byte
 		want []string
 	}{
-		{"tar", tarOf(t, two...), []string{"a/b=one", "/etc/../c=two"}},
-		{"tar.gz", gz(tarOf(t, two...)), []string{"a/b=one", "/etc/../c=two"}},
-		{"tar.zst", zst(tarOf(t, two...)), []string{"a/b=one", "/etc/../c=two"}},
-		{"tar.xz", xzOf(tarOf(t, two...), 1<<20), []string{"a/b=one", "/etc/../c=two"}},
+		{"tar", tarOf(t, two...), []string{"a/b=one", "/etc/../c=two", "left 1, x:link"}},
+		{"tar.gz", gz(tarOf(t, two...)), []string{"a/b=one", "/etc/../c=two", "left 1, x:link"}},
+		{"tar.zst", zst(tarOf(t, two...)), []string{"a/b=one", "/etc/../c=two", "left 1, x:link"}},
+		{"tar.xz", xzOf(tarOf(t, two...), 1<<20), []string{"a/b=one", "/etc/../c=two", "left 1, x:link"}},
 		{"two xz streams", append(xzOf([]byte("a"), 1<<20), xzOf([]byte("b"), 1<<20)...), []string{"=ab"}},
 		{"bz2", bz, []string{"=hello\n"}},
 		{"gz", gz([]byte("hello")), []string{"=hello"}},
@@ -149,13 +152,13 @@ func TestBudget(t *testing.T) {
 	}
 	bomb := gz(bytes.Repeat([]byte{'x'}, 50<<20))
 	var n int64
-	notes, _ := Walk("x", bytes.NewReader(bomb), &Budget{Members: 5, Bytes: 1 << 20},
+	left, _ := Walk("x", bytes.NewReader(bomb), &Budget{Members: 5, Bytes: 1 << 20},
 		func(_ string, r io.Reader) (err error) {
 			n, _ = io.Copy(io.Discard, r)
 			return nil
 		})
-	if n > 1<<20 || len(notes) != 1 || !strings.Contains(notes[0], errBytes.Error()) {
-		t.Errorf("%d bytes, %q", n, notes)
+	if n > 1<<20 || len(left.Notes) != 1 || !strings.Contains(left.Notes[0], errBytes.Error()) {
+		t.Errorf("%d bytes, %q", n, left.Notes)
 	}
 }
 
@@ -166,13 +169,13 @@ func TestFolder(t *testing.T) {
 	os.WriteFile(filepath.Join(dir, "z.zip"), zipOf(t, file{"y", "two"}), 0o600)
 	os.Symlink("/etc/passwd", filepath.Join(dir, "a"))
 	var got []string
-	notes, err := Folder(dir, DefaultBudget(), func(name string, r io.Reader) error {
+	left, err := Folder(dir, DefaultBudget(), func(name string, r io.Reader) error {
 		body, _ := io.ReadAll(r)
 		got = append(got, name+"="+string(body))
 		return nil
 	})
-	if want := []string{"b/x=one", "z.zip:y=two"}; !slices.Equal(got, want) || err != nil || len(notes) != 0 {
-		t.Errorf("got %q %v %q", got, err, notes)
+	if want := []string{"b/x=one", "z.zip:y=two"}; !slices.Equal(got, want) || err != nil || len(left.Notes) != 0 || left.Others != 1 {
+		t.Errorf("got %q %v %+v", got, err, left)
 	}
 }
 

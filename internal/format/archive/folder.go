@@ -15,10 +15,10 @@ const maxDepth = 24
 
 // Folder calls visit for each regular file below dir, by name. Links are not followed. A member
 // that is an archive is opened, as Walk does.
-func Folder(dir string, b *Budget, visit Visit) (notes []string, err error) {
+func Folder(dir string, b *Budget, visit Visit) (Left, error) {
 	w := &walker{b: b, visit: visit}
 	w.folder(dir, "", 0)
-	return w.notes, w.stop
+	return w.left, w.stop
 }
 
 func (w *walker) folder(dir, member string, depth int) {
@@ -54,6 +54,8 @@ func (w *walker) folder(dir, member string, depth int) {
 			w.folder(name, inner, depth+1)
 		case e.Type().IsRegular():
 			w.regular(name, inner)
+		default:
+			w.other(name)
 		}
 	}
 }

@@ -16,10 +16,10 @@ const (
 )
 
 // Zip calls visit for each file of a zip.
-func Zip(name string, r io.ReaderAt, size int64, b *Budget, visit Visit) (notes []string, err error) {
+func Zip(name string, r io.ReaderAt, size int64, b *Budget, visit Visit) (Left, error) {
 	w := &walker{b: b, visit: visit}
 	w.zip(name, "", r, size, 0)
-	return w.notes, w.stop
+	return w.left, w.stop
 }
 
 // zipStream reads a zip that cannot be sought in.
@@ -55,6 +55,9 @@ func (w *walker) zip(name, prefix string, r io.ReaderAt, size int64, depth int) 
 		if w.b.Members--; w.b.Members < 0 {
 			w.note(name, errMembers)
 			return
+		}
+		if !f.Mode().IsRegular() && !f.Mode().IsDir() {
+			w.other(name + ":" + f.Name)
 		}
 		if !f.Mode().IsRegular() || f.UncompressedSize64 == 0 {
 			continue
