@@ -142,8 +142,8 @@ func (in *input) cut(name, path string, r io.Reader, left *int64) error {
 const textMemory = 24 << 20
 
 // frugal makes the collector keep to textMemory until undo is called: reading texts makes much
-// garbage. What is held already, such as the directory of a zip, counts beside it. Where that is far
-// more, as a trace, it changes nothing.
+// garbage. What is held already, such as the directory of a zip, counts beside it. Where that is
+// far more, as a trace, it changes nothing.
 func frugal() (undo func()) {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live)
