@@ -53,7 +53,7 @@ __lll_lock_wait () from /lib64/libpthread.so.0
 #2  0x0000000000400a17 in credit (n=4) at ledger.c:31
 31          pthread_mutex_lock(&a);
 `
-	parts, unknown := attach.Cut("x", paste.Lines([]byte(text)), kinds.All())
+	parts, unknown := attach.Cut("x", paste.Lines([]byte(text)), kinds.Table())
 	a := attach.Explain(parts, nil)
 	if len(a.Told) != 1 || len(unknown) > 0 {
 		t.Fatalf("got %d parts and %d ranges that are not known, want one part", len(a.Told), len(unknown))
