@@ -2,9 +2,11 @@ package goruntime
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // ended reports whether the text is of a process that ended by itself.
@@ -15,11 +17,14 @@ func (p *picture) ended() bool {
 func (p *picture) readCrash(r *attach.Reading) {
 	r.State = attach.CannotTell
 	r.Glance = false
-	where := ""
 	if len(p.stacks) > 0 {
-		s := p.stacks[0]
-		where = does(s, p.waits[0])
-		r.Figures = append([]string{where}, r.Figures...)
+		first := 0
+		if p.threadless { // goroutine 0 is the thread's that found it
+			first = slices.IndexFunc(p.waits, func(w wait) bool { return w.kind != waitRuntime })
+		}
+		if first >= 0 {
+			r.Figures = append([]string{does(p.stacks[first], p.waits[first])}, r.Figures...)
+		}
 	}
 	if asked := p.asked(); asked > 0 && p.memory == "" {
 		r.Figures = append([]string{fmt.Sprintf("the goroutine that ended it asked for %s in one piece", decimal(float64(asked)))}, r.Figures...)
@@ -40,6 +45,13 @@ func (p *picture) readCrash(r *attach.Reading) {
 	if p.deep > 0 {
 		r.Figures = append([]string{"a goroutine's stack reached its limit of " + decimal(p.deep)}, r.Figures...)
 		r.Means = "the process ended since a goroutine called deeper and deeper: a recursion without an end"
+	}
+	if p.threadless {
+		r.Means = "the process ended since the system gave it no further thread: a limit of processes and threads is reached, or memory is; which, and by whom, is not in the text"
+		r.Next = []attach.Next{
+			{Command: "cat /sys/fs/cgroup/CGROUP/pids.current /sys/fs/cgroup/CGROUP/pids.max; ulimit -u; sysctl kernel.threads-max", Why: "the limits, and how many the group has"},
+			{Command: "ps -eLo user,pid,comm | sort | uniq -c | sort -n | tail", Why: "who has the threads"},
+		}
 	}
 	if strings.Contains(p.crash, "thread exhaustion") {
 		r.Means = "the process ended since it had more threads than Go permits: each call of the system or of C that blocks keeps one, and each goroutine that is locked to its thread"
@@ -72,6 +84,12 @@ func (p *picture) readTimeout(r *attach.Reading) {
 		return
 	}
 	r.Means = "a test did not end in time, so the test's program ended itself"
+	if len(p.stacks) > 0 && strings.HasPrefix(p.stacks[0].own().fn, "testing.(*M).startAlarm") && len(r.Figures) > 1 {
+		r.Figures = r.Figures[1:] // it is the clock's
+	}
+	if n := len(p.tests); n > 0 {
+		r.Figures = append([]string{"it ran, when the time was over: " + p.tests[n-1]}, r.Figures...)
+	}
 	r.Not = "what the test waited for: any of those that wait may be it, or what it computed"
 	var longest *stack
 	for i, s := range p.stacks {
@@ -118,3 +136,9 @@ func (p *picture) deadlock() string {
 	}
 	return "a deadlock of the only goroutine in the text: " + what + ended
 }
+
+// maxTests bounds the list of tests that ran when a test's program ended itself.
+const maxTests = 7
+
+// runningTest is a line of that list, "TestPay/card (10m0s)"; a test of a test stands below it.
+var runningTest = pattern.New(`^Test\S* \([0-9hms.µ]+\)$`)

@@ -132,7 +132,7 @@ func (p *picture) readOne(r *attach.Reading, s *stack, w wait) {
 		r.Means = "a listener waits for the next connection to come: that is its rest, however long"
 	case s.has("net/http.(*conn).readRequest") && w.kind == waitNet:
 		r.Means = "an HTTP server waits for a client's next request, or for the rest of one: IdleTimeout and ReadTimeout of http.Server bound such a wait"
-	case w.kind == waitRun && strings.HasPrefix(s.state, "running") && p.signal != "" && s.own().fn != "":
+	case w.kind == waitRun && strings.HasPrefix(s.state, "running") && strings.HasPrefix(p.signal, "SIGQUIT") && s.own().fn != "":
 		r.Means = fmt.Sprintf("%s was running when the program was asked for its stacks, and waited for nothing: where a second dump shows it there again, it computes or spins", s.own().fn)
 		r.Next = append(r.Next, attach.Next{Command: "perf top -g -p PID", Why: "what it computes, while it hangs"})
 	case s.state == "syscall" && s.minutes > 0 && s.systemCall() == "syscall.Write":

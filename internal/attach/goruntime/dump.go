@@ -14,7 +14,7 @@ import (
 // goroutineDump is stacks as debug=2, a panic, SIGQUIT and runtime.Stack print them.
 var goroutineDump = &attach.Kind{
 	Name:    "goroutine dump",
-	Hints:   []string{"goroutine ", "fatal error: ", "panic: ", "Observed a panic", "panic serving ", "unexpected goroutines", "PC=0x", "SIG", "(", " in state ", "leaked", ".go:", "runtime: "},
+	Hints:   []string{"goroutine ", "fatal error: ", "panic: ", "Observed a panic", "panic serving ", "unexpected goroutines", "PC=0x", "SIG", "(", " in state ", "leaked", ".go:", "runtime: ", "pthread_create failed"},
 	Claim:   claimDump,
 	Reports: true,
 	Read: func(p *attach.Part) attach.Reading {
@@ -32,11 +32,15 @@ type dump struct {
 	crash  string  // "fatal error: all goroutines are asleep - deadlock!"; "": none
 	signal string  // "SIGQUIT: quit"
 	total  int     // as a heading says; 0: none
-	astray bool    // the system gave memory at an address of no use
-	cut    int     // lines that stand for what was left out
-	counts bool    // debug=1: stacks with counts, no states
-	leak   bool    // a test's own check found them
-	lost   bool    // the runtime found that nothing can wake them
+	// threadless: the system gave no further thread.
+	threadless bool
+	// tests are those that ran when a test's program ended itself, as the text lists them.
+	tests  []string
+	astray bool // the system gave memory at an address of no use
+	cut    int  // lines that stand for what was left out
+	counts bool // debug=1: stacks with counts, no states
+	leak   bool // a test's own check found them
+	lost   bool // the runtime found that nothing can wake them
 
 	reversed bool // the newest line stands first
 }
@@ -64,6 +68,7 @@ const (
 // bare is a line without the key that a terminal shows for a signal, and the marks of a person who
 // meant a fence.
 func bare(s string) string {
+	s = strings.TrimPrefix(strings.TrimSpace(s), "remote:") // of git, before what a hook prints
 	return strings.TrimPrefix(strings.Trim(strings.TrimSpace(s), "`"), `^\`)
 }
 
@@ -92,12 +97,12 @@ func dumpLine(s string) lineOf {
 		return lineLeak
 	case t == "...", t == "…", t == "[...]", t == "(...)", strings.HasPrefix(t, "...additional frames elided"), strings.HasPrefix(t, "...") && strings.HasSuffix(t, "elided..."):
 		return lineCut
-	case strings.HasPrefix(t, "fatal error: "), strings.HasPrefix(t, "panic: "), survived(t), logged(t) > 0:
+	case strings.HasPrefix(t, "fatal error: "), strings.HasPrefix(t, "panic: "), noThread(t), survived(t), logged(t) > 0:
 		return lineCrash
 	case strings.HasPrefix(t, "SIG") && strings.Contains(t, ": ") && len(t) < 60:
 		return lineSignal
 	case strings.HasPrefix(t, "[signal SIG"), strings.HasPrefix(t, "PC=0x"), strings.HasPrefix(t, "runtime stack:"), strings.HasPrefix(t, "exit status "),
-		t == "]", strings.HasPrefix(t, "runtime: "), strings.HasPrefix(t, "unexpected fault address"), strings.HasPrefix(t, "goroutine 0 "), isRegister(t), isTail(t), isRuntimeC(t):
+		t == "]", strings.HasPrefix(t, "runtime: "), strings.HasPrefix(t, "unexpected fault address"), strings.HasPrefix(t, "stack: frame={"), strings.HasPrefix(t, "goroutine 0 "), isRegister(t), isTail(t), isRuntimeC(t), memoryRow.MatchString(t):
 		return lineNoise
 	}
 	return lineOther
@@ -130,11 +135,6 @@ func isRuntimeC(t string) bool {
 		return false
 	}
 	return args == ")" || strings.HasPrefix(args, "0x") && strings.HasSuffix(args, ")")
-}
-
-// isTail knows the rest of a line of hexadecimal arguments that was broken in two.
-func isTail(t string) bool {
-	return strings.Trim(t, "0123456789abcdefx, ?.{})") == "" && (strings.HasPrefix(t, "0x") || strings.Contains(t, ", 0x"))
 }
 
 // claimDump starts at a header, at a crash's first line where a header follows, or in the middle of
@@ -202,13 +202,6 @@ func cutPlace(lines []paste.Line, i int) bool {
 	}
 	t := strings.TrimSpace(lines[i].Text)
 	return strings.HasPrefix(t, "/") && !strings.ContainsAny(t, " \t")
-}
-
-// elided knows a line that stands for a part of the dump which was taken out.
-func elided(s string) bool {
-	t := strings.TrimSpace(s)
-	t = strings.TrimPrefix(t, "[ ")
-	return strings.HasPrefix(t, "...") || strings.HasPrefix(t, "…") || strings.HasPrefix(t, "[...") || strings.HasPrefix(t, "<snip") || strings.HasPrefix(t, "(snip")
 }
 
 // tooDeep is how the runtime says that a stack has reached its limit.
@@ -341,6 +334,9 @@ func (r *dumpReader) take(what lineOf, t string) {
 		if d.crash == "" || r.loose && logged(t) == 0 {
 			d.crash, r.loose = t[logged(t):], logged(t) > 0
 		}
+		if noThread(t) {
+			d.threadless = true
+		}
 	case lineNoise:
 		// The stack of the thread that ended the process is no goroutine's.
 		r.parents = r.parents || strings.HasPrefix(t, "runtime stack:") || strings.HasPrefix(t, "PC=0x") && len(d.stacks) == 0
@@ -365,6 +361,9 @@ func (r *dumpReader) take(what lineOf, t string) {
 	case lineOther:
 		if elided(t) {
 			d.cut++
+		}
+		if m := runningTest.FindStringSubmatch(t); m != nil && strings.HasPrefix(d.crash, "panic: test timed out") && len(d.stacks) == 0 {
+			d.tests = append(d.tests[:min(len(d.tests), maxTests)], m[0])
 		}
 	}
 	r.last = what

@@ -70,3 +70,15 @@ func upsideDown(lines []paste.Line) bool {
 	}
 	return found
 }
+
+// isTail knows the rest of a line of hexadecimal arguments that was broken in two.
+func isTail(t string) bool {
+	return strings.Trim(t, "0123456789abcdefx, ?.{})") == "" && (strings.HasPrefix(t, "0x") || strings.Contains(t, ", 0x"))
+}
+
+// elided knows a line that stands for a part of the dump which was taken out.
+func elided(s string) bool {
+	t := strings.TrimSpace(s)
+	t = strings.TrimPrefix(t, "[ ")
+	return strings.HasPrefix(t, "...") || strings.HasPrefix(t, "…") || strings.HasPrefix(t, "[...") || strings.HasPrefix(t, "<snip") || strings.HasPrefix(t, "(snip")
+}

@@ -3,6 +3,7 @@ package goruntime
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
@@ -38,3 +39,11 @@ func (d *dump) refusal(t string) string {
 	}
 	return text
 }
+
+// noThread knows what the runtime prints when the system gives it no thread.
+func noThread(t string) bool {
+	return strings.HasPrefix(t, "runtime/cgo: ") && strings.Contains(t, "pthread_create failed: ") || strings.HasPrefix(t, "pthread_create failed: ") || strings.HasPrefix(t, "runtime: failed to create new OS thread")
+}
+
+// memoryRow is a row of the stack's memory, which the runtime prints where it knows no names.
+var memoryRow = pattern.New(`^(?:0x)?[0-9a-f]{8,16}: [ <]*(?:0x)?[0-9a-f]{8,16}`)
