@@ -154,7 +154,7 @@ func (d *dump) quiet(r *attach.Reading, t tally, list []*convoy) {
 func (d *dump) calm(t tally) string {
 	switch joins := d.joining(); {
 	case d.frameless() == t.total:
-		return "No frames of these threads are in the text: what they do it does not say."
+		return "No frames of these threads could be read: what they do is not known."
 	case t.signal > 0:
 		return fmt.Sprintf("No threads queue behind one lock. What %s for, the stacks do not say: pools without work look so.", waitFor(t.signal))
 	case joins > 0:

@@ -259,7 +259,7 @@ func (t *thread) does() string {
 		case t.joins:
 			return "it waits for another thread to end" + in(t.call)
 		case len(t.frames) == 0:
-			return "its frames are not in the text"
+			return "no frames of it could be read"
 		}
 		return "it sleeps or waits" + in(t.call)
 	}
