@@ -273,7 +273,7 @@ func readRetransmitSums(t *bpfTable) attach.Reading {
 		total += row.num("RETRANSMITS")
 	}
 	t.largest(&r, by, "retransmits")
-	r.Means = "Packets were sent again: each costs a request 200 ms or more, on the way between two hosts or in a full queue."
+	r.Means = sentAgain
 	r.Not = "How many packets were sent in all is not in it, so no share of loss follows."
 	if total >= 5 {
 		r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Where: fmt.Sprintf("the network: %s retransmits", count(total))})

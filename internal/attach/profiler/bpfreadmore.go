@@ -32,6 +32,9 @@ func readSessions(t *bpfTable) attach.Reading {
 	return r
 }
 
+// sentAgain is what a retransmit says.
+const sentAgain = "Packets were sent again: they, or their answers, were lost or late on the way between two hosts. One that waited for its timer cost 200 ms or more, others a round trip."
+
 // readRetransmits reads tcpretrans and tcpdrop: what the network lost.
 func readRetransmits(t *bpfTable) attach.Reading {
 	r := t.reading("event")
@@ -54,10 +57,14 @@ func readRetransmits(t *bpfTable) attach.Reading {
 	if s := t.span(); s > 0 {
 		r.Figures = append(r.Figures, perSecond(float64(len(t.rows)), s))
 	}
-	r.Means = "Packets were sent again or dropped: each costs a request 200 ms or more, on the way between two hosts or in a full queue."
+	r.Means = sentAgain
 	r.Not = "How many packets were sent in all is not in it, so no share of loss follows."
-	if len(t.rows) >= 5 {
-		r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Where: fmt.Sprintf("the network: %s", attach.Plural(len(t.rows), "retransmit or drop"))})
+	switch {
+	case t.tool.name == "tcpdrop":
+		r.Means = "The kernel of this host dropped these segments: the functions below a row say where. What a peer still needs is sent again."
+		r.Not = "A segment of a connection that was closed meanwhile is dropped as well, and costs nobody anything."
+	case len(t.rows) >= 5:
+		r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Where: fmt.Sprintf("the network: %s", attach.Plural(len(t.rows), "retransmit"))})
 	}
 	r.Next = append(r.Next, attach.Next{Command: "ss -ti dst ADDRESS", Why: "retransmits and round trip time of these connections"})
 	return r

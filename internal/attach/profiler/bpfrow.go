@@ -58,7 +58,7 @@ func numberColumn(name string) bool {
 			return true
 		}
 	}
-	return strings.HasSuffix(name, "/s") || strings.HasSuffix(name, "_ms")
+	return strings.HasSuffix(name, "/s") || strings.HasSuffix(name, "_ms") || strings.HasSuffix(name, "_us")
 }
 
 // bpfRow is a row of a table.

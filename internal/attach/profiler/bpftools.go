@@ -106,6 +106,7 @@ var bpfTools = divided([]bpfTool{
 	{name: "klockstat", has: "Tid Comm AvgWait Count", stacks: true, read: readKernelLocks},
 	{name: "klockstat", has: "Tid Comm AvgHold Count", stacks: true, read: readKernelLocks},
 	{name: "tcppktlat", has: "PID TID COMM RADDR RPORT MS", unlike: "TX_KB", read: readLateReads},
+	{name: "tcppktlat", has: "PID COMM LADDR LPORT RADDR RPORT MS", unlike: "TX_KB", most: 8, read: readLateReads},
 	{name: "numamove", has: "NUMA_migrations NUMA_migrations_ms", read: readPageMoves},
 
 	// Those below say what a machine does, and of no time that anybody waited.
@@ -151,6 +152,9 @@ var bpfTools = divided([]bpfTool{
 		not:   "How long one took to open is not in it: tcpconnlat says that."}},
 	{name: "tcpcong", has: "Open_ms Dod_ms Rcov_ms Cwr_ms Los_ms Chgs", listed: listed{what: "connection", by: "RAddrPort RAddrPort6", sum: "Los_ms",
 		means: "It says how long each connection was in which state of congestion control: Los_ms is the time after a timeout, Rcov_ms of sending again.",
+		not:   "Congestion is between hosts, outside of this one; how many requests met it is not in it."}},
+	{name: "tcpcong", has: "Open_us Dod_us Rcov_us Cwr_us Los_us Chgs", listed: listed{what: "connection", by: "RAddrPort RAddrPort6", sum: "Los_us",
+		means: "It says how long each connection was in which state of congestion control: Los_us is the time after a timeout, Rcov_us of sending again.",
 		not:   "Congestion is between hosts, outside of this one; how many requests met it is not in it."}},
 	{name: "bindsnoop", has: "COMM PORT OPTS IF", listed: listed{what: "bind", by: "COMM",
 		means: "It lists sockets that were bound to an address.",

@@ -13,6 +13,7 @@
 //	graph.go        the call graph of perf report
 //	graphforms.go   call graphs from perf's screen, and folded ones
 //	perfreport.go   perf report and perf top
+//	perfrow.go      one row of it
 //	perfevents.go   events that perf samples, and those that are no CPU time
 //	perfthreads.go  its table of threads
 //	perfannotate.go perf annotate
@@ -25,12 +26,14 @@
 //	schedtotal.go   its line of all tasks, where only some are listed
 //	calls.go        what system calls wait for
 //	stracecount.go  strace -c and ltrace -c
+//	stracecalls.go  calls of a trace added up
 //	stracelines.go  strace and ltrace line by line
 //	ltraceended.go  how a program that ltrace watched ended
 //	straceended.go  what threads wait for when a trace ends
 //	perftrace.go    perf trace, and its summary
 //	histogram.go    histograms of the BPF tools
 //	histkind.go     what a histogram measures
+//	histkeys.go     keys of its histograms that are stacks
 //	histmeaning.go  what waits for CPUs and disks say
 //	stackkind.go    stacks as bcc prints them: offcputime, profile, stackcount
 //	folded.go       folded stacks, a flame graph's input
@@ -40,6 +43,7 @@
 //	bpftable.go     their tables: from lines to rows
 //	bpfrow.go       one row, divided by the names of the columns
 //	bpfread.go      what those with latencies say
+//	bpfqueue.go     what runqslower says
 //	bpfreadmore.go  what the others say
 //	bpflisted.go    what those say that list events or count them
 //	bpflines.go     BPF tools without columns

@@ -13,7 +13,7 @@ import (
 var foldedStacks = &attach.Kind{Name: "folded stacks", Claim: claimFolded, Read: readFolded, Rows: true, Hints: []string{";"}}
 
 // "java;start_thread;do_syscall_64_[k];schedule_[k] 1234"
-var foldedLine = pattern.New(`^([^;\s][^;]*(?:;[^;]+)+) (\d{1,18}(?:\.\d+)?)$`)
+var foldedLine = pattern.New(`^([^;\s][^;]*(?:;[^;]+)+);? (\d{1,18}(?:\.\d+)?)$`)
 
 func claimFolded(lines []paste.Line) int {
 	rows, depth := 0, 0
@@ -117,7 +117,7 @@ func readFolded(p *attach.Part) attach.Reading {
 	offCPU := strings.Contains(lower, "offcpu") || strings.Contains(lower, "wakeuptime")
 	onCPU := strings.Contains(lower, "profile") || strings.Contains(lower, "cpu-clock") || strings.Contains(lower, "perf script") || strings.Contains(lower, "-e cpu")
 	switch {
-	case total > 0 && off >= 0.8*total, offCPU:
+	case (total > 0 && off >= 0.8*total || offCPU) && !strings.Contains(lower, "stackcount"):
 		r := offCPUReading(blocks, false, true)
 		r.Title = "folded stacks, " + r.Title
 		r.Not += " That the numbers are microseconds is taken from offcputime, and not from the text."

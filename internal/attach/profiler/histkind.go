@@ -56,8 +56,12 @@ func claimHistogram(lines []paste.Line) int {
 	if first := strings.TrimSpace(lines[0].Text); len(first) > 200 || !mayStartHistogram(first) {
 		return 0
 	}
-	rows, end, since := 0, 0, 0
+	rows, end, since, key := 0, 0, 0, 0
 	claimed(lines, func(i int, text string) bool {
+		before := key
+		if key = inKey(text, key); key > 0 || before > 0 && stackEnd.MatchString(text) {
+			return key < mostKey
+		}
 		row, ok := histLine(text)
 		if !ok && rows > 0 && (i+1 == len(lines) || strings.Contains(text, "->")) && cutRow.MatchString(text) {
 			end = i + 1
@@ -155,9 +159,26 @@ func histograms(p *attach.Part) (out []*histogram, context string, intervals int
 	words := []string{p.Command, p.Script}
 	units := unitsOf(p.Script)
 	var now *histogram
-	key := ""
+	key, inside, stack := "", 0, stackKey{}
 	lines := texts(p)
 	for _, text := range lines {
+		if n := inKey(text, inside); n > 0 {
+			if n == 1 {
+				stack = stackKey{label: strings.TrimSuffix(text, "[")}
+			} else {
+				stack.add(text)
+			}
+			inside, now = n, nil
+			continue
+		}
+		if inside > 0 && stackEnd.MatchString(text) {
+			now = &histogram{key: stack.says(), label: stack.label, unit: unitOf(stack.label), behind: stack.behind}
+			words = append(words, stack.label)
+			out = append(out, now)
+			inside = 0
+			continue
+		}
+		inside = 0
 		if b, ok := bucketOf(text); ok {
 			if now == nil {
 				now = &histogram{key: key}
@@ -256,12 +277,17 @@ func readHistogram(p *attach.Part) attach.Reading {
 	if what == ofDisk {
 		enough = 50
 	}
-	worst := worstOf(all, enough)
+	foreground := slices.DeleteFunc(slices.Clone(all), func(h *histogram) bool { return h.behind })
+	if len(foreground) == 0 {
+		r.Means = "All of these are of threads of the kernel, which work behind the programs: whether anybody waited for them is not in it."
+		return r
+	}
+	worst := worstOf(foreground, enough)
 	histMeaning(&r, what, worst)
 	if len(all) > 1 && worst.key != "" {
 		ofOne(&r, what, worst.key)
 	}
-	if h := slower(all, worst); h != nil && r.State == attach.Healthy {
+	if h := slower(foreground, worst); h != nil && r.State == attach.Healthy {
 		r.State, r.Signs, r.Facts = attach.CannotTell, nil, nil
 		s := h.seconds()
 		r.Means += fmt.Sprintf(" But of %s %s of %s values are %s or longer.", h.key, count(h.from(0.010/s)), count(h.total()), h.value(h.border(0.010/s)))

@@ -24,6 +24,7 @@ type histogram struct {
 	buckets []bucket
 	wrong   float64 // values that are no times
 	renamed bool    // the program's text says another unit than the map's name
+	behind  bool    // its key is a stack of the kernel's own threads, which work behind everybody
 	cut     bool    // it ends within a row: what is above is not in it
 }
 

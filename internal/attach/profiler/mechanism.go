@@ -300,6 +300,10 @@ func (t *tally) conclude(r *attach.Reading) {
 	case shown < 0.2*t.whole:
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("Only %s of the samples are in what is here: the rest was filtered or cut off.", pct(shown/t.whole))
+	case t.share(t.ofNobody) > 0.2:
+		r.State = attach.CannotTell
+		r.Means = "It lists functions, and not whether they are the kernel's or a program's."
+		r.Next = append(r.Next, ask("perf report --stdio --no-children", 0, "the same with the modules, of the same recording"))
 	case t.unnamed > 0 && len(t.funcs) == 0 && len(t.comms) > 0 && !t.p.stacks:
 		r.State = attach.CannotTell
 		r.Figures = []string{"by thread: " + t.top(t.comms, 3, 0)}

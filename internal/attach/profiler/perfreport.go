@@ -2,91 +2,16 @@ package profiler
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/format/paste"
-	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 var perfReport = &attach.Kind{Name: "perf report", Claim: claimPerfReport, Read: readPerfReport, Hints: []string{"%", "#", "PerfTop:", "pcnt", "Samples: ", "Overhead", "Children"}}
-
-// perfRow is a row of perf report or perf top.
-type perfRow struct {
-	children, self float64 // shares of all
-	comm, dso      string
-	mark           string // "[k]", "[.]" and so on; "": the row names no symbol
-	symbol         string
-	screen         bool // it was opened on perf's screen: the tree below it is not as printed
-}
-
-// oldTopRow is a row of perf top before 3.1: "120249.00 74.6% do_raw_spin_lock [kernel.kallsyms]".
-var oldTopRow = pattern.New(`^\d+\.\d\d\s+(\d+\.\d%)\s+([\w.@:~<>]+)\s+(\[[\w.]+\]|/\S+|\S+\.so\S*)$`)
-
-// marks say whose code a symbol is of.
-var marks = words("[k] [.] [u] [g] [H] [h]")
-
-// perfRowOf reads a row. Only what has a mark is known without a header.
-func perfRowOf(text string) (row perfRow, ok bool) {
-	text = strings.TrimLeft(text, "+- ")
-	if m := oldTopRow.FindStringSubmatch(text); m != nil {
-		row = perfRow{dso: m[3], mark: "[.]", symbol: m[2]}
-		row.self, _ = percent(m[1])
-		row.children = row.self
-		if strings.HasPrefix(row.dso, "[") {
-			row.mark = "[k]"
-		}
-		return row, true
-	}
-	fields := strings.Fields(text)
-	if len(fields) < 2 {
-		return row, false
-	}
-	n := 0
-	for n < len(fields) && n < 6 {
-		share, ok := percent(fields[n])
-		if !ok {
-			break
-		}
-		if n == 0 {
-			row.children = share
-		}
-		if n < 2 {
-			row.self = share
-		}
-		n++
-	}
-	if n == 0 || n == len(fields) || n > 2 && strings.HasPrefix(fields[n], "0x") { // the last is a row of perf c2c
-		return row, false
-	}
-	rest := fields[n:]
-	for i, f := range rest {
-		if !marks[f] || i+1 == len(rest) {
-			continue
-		}
-		row.mark = f
-		before := rest[:i]
-		for len(before) > 0 && isCount(before[0]) { // of samples, or periods
-			before = before[1:]
-		}
-		if len(before) > 0 {
-			row.dso = before[len(before)-1]
-			row.comm = strings.Join(before[:len(before)-1], " ")
-		}
-		_, after, _ := strings.Cut(text, f+" ")
-		row.symbol, _, _ = strings.Cut(strings.TrimSpace(after), "  ")
-		return row, row.symbol != ""
-	}
-	for len(rest) > 1 && isCount(rest[0]) {
-		rest = rest[1:]
-	}
-	row.comm = strings.Join(rest, " ")
-	return row, true
-}
-
-func isCount(s string) bool { _, ok := whole(s); return ok }
 
 // perfHead reports whether a line is of the head of perf report or perf top.
 func perfHead(text string) bool {
@@ -180,13 +105,19 @@ type perfSection struct {
 	p       profile
 	rows    int
 	top     bool
+	symbols bool // the column without a name of its own holds symbols
+}
+
+// symbolsHead reports whether a head has two columns: shares and symbols.
+func symbolsHead(text string) bool {
+	return slices.Equal(strings.Fields(strings.TrimPrefix(text, "#")), []string{"Overhead", "Symbol"})
 }
 
 func readPerfReport(p *attach.Part) attach.Reading {
 	sections := perfSections(p)
 	best := &sections[0]
 	for i := range sections {
-		if s := &sections[i]; s.rows > 0 && (best.rows == 0 || !cpuEvent(best.event) && cpuEvent(s.event)) {
+		if s := &sections[i]; s.rows > 0 && (best.rows == 0 || s.top && s.rows > best.rows && s.event == best.event || !cpuEvent(best.event) && cpuEvent(s.event)) {
 			best = s
 		}
 	}
@@ -209,7 +140,11 @@ func readPerfReport(p *attach.Part) attach.Reading {
 	r := best.p.reading()
 	r.Title = title
 	if len(sections) > 1 {
-		r.Flaws = append(r.Flaws, fmt.Sprintf("it has %d events; the reading is of one", len(sections)))
+		what := "events"
+		if best.top {
+			what = "screens of perf top"
+		}
+		r.Flaws = append(r.Flaws, fmt.Sprintf("it has %d %s; the reading is of one", len(sections), what))
 	}
 	return r
 }
@@ -238,11 +173,17 @@ func perfSections(p *attach.Part) []perfSection {
 			out[len(out)-1].count(s)
 		}
 		if strings.HasPrefix(text, "PerfTop:") {
+			if flush(); out[len(out)-1].rows > 0 {
+				out = append(out, perfSection{})
+			}
 			out[len(out)-1].top = true
 			continue
 		}
 		if header(text, "Overhead", "Shared", "Object") || header(text, "samples", "pcnt") {
 			out[len(out)-1].top = true
+		}
+		if symbolsHead(text) {
+			out[len(out)-1].symbols = true
 		}
 		if perfHead(text) || text == "" {
 			continue
@@ -321,6 +262,11 @@ func (s *perfSection) add(row perfRow, below []string) {
 	}
 	s.rows++
 	s.p.whole = 1
+	if s.symbols && row.mark == "" && row.symbol == "" { // whose code it is was left out
+		one := sample{weight: row.self, ofNobody: true, program: frames([]string{row.comm}, "")}
+		s.p.samples = append(s.p.samples, one)
+		return
+	}
 	inKernel := row.mark == "[k]" || row.mark == "[g]"
 	if row.screen {
 		below = printed(below)

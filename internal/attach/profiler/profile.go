@@ -16,6 +16,7 @@ type sample struct {
 	comm            string
 	kernel, program []kernel.Frame // innermost first; either may be empty
 	bare            bool           // the text has no functions of it
+	ofNobody        bool           // whether it is a function of the kernel or of the program is not said
 }
 
 // leaf is the function that ran.
@@ -56,6 +57,7 @@ type tally struct {
 	whole       float64
 	idle        float64 // of whole
 	unnamed     float64 // without a symbol
+	ofNobody    float64 // of which the text does not say whether the kernel or a program ran
 	bare        bool    // some of these have none since the text has no column of them
 	kinds       map[account.WorkKind]float64
 	names       map[account.WorkKind]map[string]float64
@@ -119,6 +121,10 @@ func (t *tally) add(s *sample) {
 		if len(s.kernel) == 0 {
 			key.Kind, key.Name = account.WorkGC, name
 		}
+	}
+	if s.ofNobody {
+		key.Kind, key.Name = account.WorkUnknown, name
+		t.ofNobody += s.weight
 	}
 	if key.Kind == account.WorkSpin && collects(s.program) {
 		key.Kind = account.WorkGC // the sweeper yields between spans

@@ -16,7 +16,7 @@ var bpfStacks = &attach.Kind{Name: "BPF stacks", Claim: claimStacks, Read: readS
 
 var (
 	// "    ffffffff810df082 hrtimer_wakeup", "    schedule+0x12", "    [unknown]"
-	stackFrame = pattern.New(`^(?:b')?(?:(?:0x)?[0-9a-f]{8,16} )?(\[unknown\]|\[Missed [A-Za-z ]+\]|[A-Za-z_.$~][\w.$:~@\[\]/;+-]*|[A-Za-z_~][\w~]*(?:::|<|\()\S.*|operator .*|0x[0-9a-f]+)'?$`)
+	stackFrame = pattern.New(`^(?:b')?(?:(?:0x)?[0-9a-f]{8,16} +)?(\[unknown\]|\[Missed [A-Za-z ]+\]|[A-Za-z_.$~][\w.$:~@\[\]/;+-]*|[A-Za-z_~][\w~]*(?:::|<|\()\S.*|operator .*|0x[0-9a-f]+)'?$`)
 	// "    -                dd (25036)", "    target:          sshd", "    tar [15069]"
 	stackOwner = pattern.New(`^(?:-\s+(\S.*?) \((\d+)\)|(target|waker):\s+(\S.*)|(\S+) \[(\d+)\])$`)
 )
@@ -196,6 +196,15 @@ func offCPUStack(names []string) bool {
 	return false
 }
 
+// bracketed is the owner of a stack as stackcount prints it: "tar [15069]".
+var bracketed = pattern.New(`^\S+ \[\d+\]$`)
+
+// counted reports whether stacks have counts and no times: by the head or the command, or since the
+// threads are written as stackcount does.
+func counted(p *attach.Part, head string) bool {
+	return strings.Contains(head, "functions for") || strings.Contains(head, "stackcount") || slices.ContainsFunc(texts(p), func(text string) bool { return bracketed.MatchString(text) })
+}
+
 func readStacks(p *attach.Part) attach.Reading {
 	blocks, head := stackBlocks(p)
 	if len(blocks) == 0 && bareStack(p.Lines) > 0 {
@@ -211,7 +220,7 @@ func readStacks(p *attach.Part) attach.Reading {
 	}
 	lower := strings.ToLower(head + " " + p.Command)
 	switch {
-	case strings.Contains(lower, "off-cpu time"), strings.Contains(lower, "offcputime"), total > 0 && off >= 0.8*total && !strings.Contains(lower, "sampling"), woken:
+	case strings.Contains(lower, "off-cpu time"), strings.Contains(lower, "offcputime"), total > 0 && off >= 0.8*total && !strings.Contains(lower, "sampling") && !counted(p, lower), woken:
 		return offCPUReading(blocks, woken, head == "" || strings.Contains(head, "(us)"))
 	case strings.Contains(lower, "sampling"), strings.Contains(lower, "profile"):
 		return onCPUReading(blocks, "CPU samples by stack")
@@ -291,6 +300,9 @@ func offCPUReading(blocks []stackBlock, woken, micro bool) attach.Reading {
 	if micro {
 		unit = func(v float64) string { return lasts(v / 1e6) }
 	}
+	if woken && !slices.ContainsFunc(blocks, func(b stackBlock) bool { return b.woken != "" && offCPUStack(b.names) }) {
+		return wakers(r, blocks, total, unit)
+	}
 	r.Figures = append(r.Figures, unit(total)+" off CPU in all threads, "+w.figures("of it"))
 	if top.value > 0 {
 		r.Figures = append(r.Figures, fmt.Sprintf("the longest that is no idling: %s, %s in %s", unit(top.value), top.owner.comm, strings.Join(top.names[:min(8, len(top.names))], " < ")))
@@ -299,12 +311,24 @@ func offCPUReading(blocks []stackBlock, woken, micro bool) attach.Reading {
 	if w.by[waitedFutex] > 0 {
 		r.Not += " A futex may be a lock or a pool's thread without work; the program's functions would tell."
 	}
-	if woken && !slices.ContainsFunc(blocks, func(b stackBlock) bool { return b.woken != "" && offCPUStack(b.names) }) {
-		r.Means = "The stacks are of who woke the threads: they say who ended a wait, and not what was waited for."
-		r.Next = append(r.Next, ask("offcputime-bpfcc -p PID 10", 0, "the stacks in which threads waited"))
-		return r
-	}
 	offSigns(&r, w, total-idle, micro)
+	return r
+}
+
+// wakers is the reading of stacks of who woke threads: what these had waited for is in none.
+func wakers(r attach.Reading, blocks []stackBlock, total float64, unit func(float64) string) attach.Reading {
+	by := map[string]float64{}
+	for i := range blocks {
+		by[blocks[i].owner.comm] += blocks[i].value
+	}
+	var out []string
+	for _, comm := range attach.Largest(by)[:min(3, len(by))] {
+		out = append(out, unit(by[comm])+" "+comm)
+	}
+	r.Figures = append(r.Figures, unit(total)+" off CPU in all threads until they were woken: "+strings.Join(out, ", "))
+	r.Means = "The stacks are of who woke the threads: they say who ended a wait, and not what was waited for."
+	r.Not = "Threads that wait for work make up most of any such sum: it is no time that requests lost."
+	r.Next = append(r.Next, ask("offcputime-bpfcc -p PID 10", 0, "the stacks in which threads waited"))
 	return r
 }
 

@@ -1,9 +1,7 @@
 package profiler
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
@@ -147,106 +145,6 @@ func claimLtrace(lines []paste.Line) int {
 		return 0
 	}
 	return n
-}
-
-// callSum is all calls of one name.
-type callSum struct {
-	name    string
-	n       int
-	seconds float64
-	longest float64 // of a summary, which has no single calls
-	each    []float64
-	errs    map[string]int
-	addr    string // of a futex, if all calls are on one
-	mixed   bool
-}
-
-// callTrace is the calls of a trace.
-type callTrace struct {
-	byName  map[string]*callSum
-	n       int
-	span    float64 // s, by the lines' clock
-	timed   bool    // lines have the time that calls took
-	threads map[int]bool
-	longest tracedCall // of those that do not idle
-	pending int
-	gap     tracedCall        // of one thread's trace with stamps: the call with most time to the next line
-	pid     int               // of the process that was traced; 0: not named
-	stuck   map[int]futexWait // by thread: for what it waits without a limit of time, and had not got it at the end
-}
-
-func newCallTrace() *callTrace {
-	return &callTrace{byName: map[string]*callSum{}, threads: map[int]bool{}, stuck: map[int]futexWait{}}
-}
-
-func (t *callTrace) add(c *tracedCall) {
-	t.threads[c.tid] = true
-	delete(t.stuck, c.tid)
-	if c.futex.addr != "" && len(t.stuck) < most {
-		t.stuck[c.tid] = c.futex
-	}
-	if c.open {
-		t.pending++
-		return
-	}
-	if c.resumed && t.pending > 0 {
-		t.pending--
-	}
-	s := t.byName[c.name]
-	if s == nil {
-		if len(t.byName) >= 4096 {
-			return
-		}
-		s = &callSum{name: c.name, errs: map[string]int{}}
-		t.byName[c.name] = s
-	}
-	t.n++
-	s.n++
-	s.mixed = s.mixed || s.n > 1 && c.addr != s.addr
-	s.addr = c.addr
-	if c.errno != "" {
-		s.errs[c.errno]++
-	}
-	if c.seconds < 0 {
-		return
-	}
-	t.timed = true
-	s.seconds += c.seconds
-	if len(s.each) < most {
-		s.each = append(s.each, c.seconds)
-	}
-	if k := callWaits[c.name]; k != waitIdle && k != waitLock && k != waitChild && c.seconds > t.longest.seconds {
-		t.longest = *c
-	}
-}
-
-// sums lists the calls by the time that they took, or by number where none is said.
-func (t *callTrace) sums() []*callSum {
-	out := make([]*callSum, 0, len(t.byName))
-	for _, s := range t.byName {
-		out = append(out, s)
-	}
-	slices.SortFunc(out, func(a, b *callSum) int {
-		return cmp.Or(cmp.Compare(b.seconds, a.seconds), cmp.Compare(b.n, a.n), cmp.Compare(a.name, b.name))
-	})
-	return out
-}
-
-// says is a line about one call.
-func (s *callSum) says() string {
-	line := fmt.Sprintf("%s: %s", s.name, attach.Plural(s.n, "call"))
-	if s.n > 1 && !s.mixed && s.addr != "" {
-		line += ", all on " + s.addr
-	}
-	if len(s.each) > 0 {
-		each := slices.Sorted(slices.Values(s.each))
-		line += fmt.Sprintf(", median %s, longest %s, %s in all", lasts(attach.Median(each)), lasts(each[len(each)-1]), lasts(s.seconds))
-	}
-	for _, e := range slices.SortedFunc(mapNames(s.errs), func(a, b string) int { return cmp.Or(cmp.Compare(s.errs[b], s.errs[a]), cmp.Compare(a, b)) }) {
-		line += fmt.Sprintf(", %d (%s) with %s", s.errs[e], pct(float64(s.errs[e])/float64(s.n)), e)
-		break
-	}
-	return line
 }
 
 func readCallLines(p *attach.Part) *callTrace {

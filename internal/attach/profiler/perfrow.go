@@ -1,0 +1,82 @@
+package profiler
+
+import (
+	"strings"
+
+	"github.com/whystall/whystall/internal/format/paste/pattern"
+)
+
+// perfRow is a row of perf report or perf top.
+type perfRow struct {
+	children, self float64 // shares of all
+	comm, dso      string
+	mark           string // "[k]", "[.]" and so on; "": the row names no symbol
+	symbol         string
+	screen         bool // it was opened on perf's screen: the tree below it is not as printed
+}
+
+// oldTopRow is a row of perf top before 3.1: "120249.00 74.6% do_raw_spin_lock [kernel.kallsyms]".
+var oldTopRow = pattern.New(`^\d+\.\d\d\s+(\d+\.\d%)\s+([\w.@:~<>]+)\s+(\[[\w.]+\]|/\S+|\S+\.so\S*)$`)
+
+// marks say whose code a symbol is of.
+var marks = words("[k] [.] [u] [g] [H] [h]")
+
+// perfRowOf reads a row. Only what has a mark is known without a header.
+func perfRowOf(text string) (row perfRow, ok bool) {
+	text = strings.TrimLeft(text, "+- ")
+	if m := oldTopRow.FindStringSubmatch(text); m != nil {
+		row = perfRow{dso: m[3], mark: "[.]", symbol: m[2]}
+		row.self, _ = percent(m[1])
+		row.children = row.self
+		if strings.HasPrefix(row.dso, "[") {
+			row.mark = "[k]"
+		}
+		return row, true
+	}
+	fields := strings.Fields(text)
+	if len(fields) < 2 {
+		return row, false
+	}
+	n := 0
+	for n < len(fields) && n < 6 {
+		share, ok := percent(fields[n])
+		if !ok {
+			break
+		}
+		if n == 0 {
+			row.children = share
+		}
+		if n < 2 {
+			row.self = share
+		}
+		n++
+	}
+	if n == 0 || n == len(fields) || n > 2 && strings.HasPrefix(fields[n], "0x") { // the last is a row of perf c2c
+		return row, false
+	}
+	rest := fields[n:]
+	for i, f := range rest {
+		if !marks[f] || i+1 == len(rest) {
+			continue
+		}
+		row.mark = f
+		before := rest[:i]
+		for len(before) > 0 && isCount(before[0]) { // of samples, or periods
+			before = before[1:]
+		}
+		if len(before) > 0 {
+			row.dso = before[len(before)-1]
+			row.comm = strings.Join(before[:len(before)-1], " ")
+		}
+		_, after, _ := strings.Cut(text, f+" ")
+		row.symbol, _, _ = strings.Cut(strings.TrimSpace(after), "  ")
+		return row, row.symbol != ""
+	}
+	for len(rest) > 1 && isCount(rest[0]) {
+		rest = rest[1:]
+	}
+	row.comm = strings.Join(rest, " ")
+	return row, true
+}
+
+func isCount(s string) bool { _, ok := whole(s); return ok }
