@@ -141,7 +141,7 @@ func readOccupancy(r *attach.Reading, _ *attach.Part, rows [][]string) {
 func readNewPIDs(r *attach.Reading, _ *attach.Part, rows [][]string) {
 	rate := attach.Median(column(rows, 1))
 	r.State = attach.Context
-	r.Figures = append(r.Figures, fmt.Sprintf("%.3g new processes a second in the median of %s", rate, attach.Plural(len(rows), "second")))
+	r.Figures = append(r.Figures, fmt.Sprintf("%s new processes a second in the median of %s", trim(rate), attach.Plural(len(rows), "second")))
 	r.Means = "It counts new processes."
 	r.Not = "What they cost is not in it."
 	if rate >= manyThreads {
@@ -183,10 +183,10 @@ func readCritical(r *attach.Reading, _ *attach.Part, rows [][]string) {
 		}
 	}
 	r.Figures = append(r.Figures, fmt.Sprintf("%s: median %s, longest %s (%s)", attach.Plural(len(rows), "long section"), lasts(attach.Median(l)*1e-6), lasts(longest*1e-6), who))
-	r.Means = "So long the kernel kept a CPU with interrupts or preemption off: whoever wanted that CPU waited as long."
+	r.Means = "So long the kernel kept a CPU with interrupts or preemption off: whoever wanted that CPU meanwhile waited."
 	r.Not = "Only sections above the threshold are listed, so they are no share of all; who waited is not in it."
 	if longest < 1000 {
-		r.Means = "The kernel kept CPUs with interrupts or preemption off for less than a millisecond at a time: real-time programs feel that, and services do not."
+		r.Means = "The kernel kept CPUs with interrupts or preemption off for less than a millisecond at a time: real-time programs feel that, and services hardly do."
 	}
 }
 
@@ -281,7 +281,7 @@ func readFutexes(r *attach.Reading, _ *attach.Part, rows [][]string) {
 
 func readDeadlock(r *attach.Reading, _ *attach.Part, rows [][]string) {
 	r.Title = "deadlock, " + attach.Plural(len(rows), "cycle of locks")
-	r.Means = "Threads take the same locks in different orders: one day two of them wait for each other for ever."
+	r.Means = "Threads take the same locks in different orders: two of them may wait for each other for ever."
 	r.Not = "It does not say that they did so, nor that anybody waited: a dump of all stacks does."
 	r.Next = append(r.Next, ask("gdb -p PID -batch -ex 'thread apply all bt'", 0, "whether two threads hold what the other wants"))
 }

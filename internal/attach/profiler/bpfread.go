@@ -261,7 +261,7 @@ func readSlowFiles(t *bpfTable) attach.Reading {
 	r.Figures = append(r.Figures, l.says("slow call"), parts, fmt.Sprintf("%s of it in %s; the longest is %s's on %s", lasts(l.by[who]), who, l.longest.owner(), l.longest.at("FILENAME")))
 	r.Not = "Only calls above the tool's threshold are listed, so a median of them is no median of calls. A lock of the file or a full page cache looks the same as a slow disk."
 	if remote || strings.Contains(t.said, "NFS") || strings.Contains(t.command, "nfsslower") {
-		r.Means = "Calls on files of NFS took long: the time is in the server of these files or on the way to it."
+		r.Means = "Calls on files of NFS took long: the time is most likely in the server of these files or on the way to it."
 		if l.over(0.010) >= 3 {
 			r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Where: "the NFS server, or the network to it: " + l.says("slow call")})
 		}

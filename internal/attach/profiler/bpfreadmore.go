@@ -35,6 +35,9 @@ func readSessions(t *bpfTable) attach.Reading {
 // sentAgain is what a retransmit says.
 const sentAgain = "Packets were sent again: they, or their answers, were lost or late on the way between two hosts. One that waited for its timer cost 200 ms or more, others a round trip."
 
+// closing are states of a connection of which both ends know that it ends.
+var closing = words("LAST_ACK FIN_WAIT1 FIN_WAIT2 FIN_WAIT_1 FIN_WAIT_2 CLOSING CLOSE CLOSED TIME_WAIT")
+
 // readRetransmits reads tcpretrans and tcpdrop: what the network lost.
 func readRetransmits(t *bpfTable) attach.Reading {
 	r := t.reading("event")
@@ -42,7 +45,7 @@ func readRetransmits(t *bpfTable) attach.Reading {
 		return r
 	}
 	peers := map[string]float64{}
-	states := map[string]float64{}
+	states, inUse := map[string]float64{}, 0
 	for _, row := range t.rows {
 		peer := row.at("RADDR:RPORT")
 		if peer == "" {
@@ -51,6 +54,9 @@ func readRetransmits(t *bpfTable) attach.Reading {
 		peers[peer]++
 		state, _, _ := strings.Cut(row.at("STATE"), " ")
 		states[state]++
+		if !closing[state] {
+			inUse++
+		}
 	}
 	peer := attach.Largest(peers)[0]
 	r.Figures = append(r.Figures, fmt.Sprintf("%s of %d to %s", count(peers[peer]), len(t.rows), peer), fmt.Sprintf("%s in state %s", count(states[attach.Largest(states)[0]]), attach.Largest(states)[0]))
@@ -63,8 +69,10 @@ func readRetransmits(t *bpfTable) attach.Reading {
 	case t.tool.name == "tcpdrop":
 		r.Means = "The kernel of this host dropped these segments: the functions below a row say where. What a peer still needs is sent again."
 		r.Not = "A segment of a connection that was closed meanwhile is dropped as well, and costs nobody anything."
-	case len(t.rows) >= 5:
-		r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Where: fmt.Sprintf("the network: %s", attach.Plural(len(t.rows), "retransmit"))})
+	case inUse >= 5:
+		r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Where: fmt.Sprintf("the network: %s", attach.Plural(inUse, "retransmit"))})
+	case inUse == 0:
+		r.Not = "These connections were being closed: no request waits for that. " + r.Not
 	}
 	r.Next = append(r.Next, attach.Next{Command: "ss -ti dst ADDRESS", Why: "retransmits and round trip time of these connections"})
 	return r
@@ -137,7 +145,7 @@ func readExecs(t *bpfTable) attach.Reading {
 	}
 	who := attach.Largest(by)[0]
 	r.Figures = append(r.Figures, fmt.Sprintf("most often %s: %s of %d", who, count(by[who]), len(t.rows)))
-	r.Means = "It lists programs that were started. Many short ones cost CPU time that no table of processes shows."
+	r.Means = "It lists programs that were started. Many short ones may cost CPU time that tables of processes do not show."
 	r.Not = "What they cost is not in it."
 	return r
 }
@@ -232,7 +240,7 @@ func readCache(t *bpfTable) attach.Reading {
 		}
 	}
 	if hits+misses >= 1000 && misses > 0.5*(hits+misses) && !t.has("REFERENCE") {
-		r.Means = "Most look-ups miss the page cache: what is read is larger than memory, or is read once. Each miss is a read from a disk; how long anybody waited for them is not in it."
+		r.Means = "Most look-ups miss the page cache: what is read may be larger than memory, or read once, and pages that are written for the first time miss it as well. How long anybody waited is not in it."
 	}
 	r.Not = "A hit rate is no latency."
 	if !t.has("REFERENCE") && hits+misses >= 1000 && misses <= 0.01*(hits+misses) {

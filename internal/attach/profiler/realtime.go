@@ -51,7 +51,7 @@ func readCyclic(p *attach.Part) attach.Reading {
 	switch {
 	case worst < 1000:
 		r.State = attach.Healthy
-		r.Means = "Timers woke threads in time: what is lost below a millisecond is nobody's stall."
+		r.Means = "Timers woke threads in time: below a millisecond a service hardly feels it."
 	case priority >= 1:
 		r.Means = "A thread with real-time priority came late: something ran with interrupts or preemption off, or the hypervisor had the CPU."
 		r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Where: fmt.Sprintf("the kernel, the firmware or the hypervisor: up to %s late", lasts(worst/1e6))})
