@@ -92,6 +92,9 @@ func readStat(p *attach.Part) *stat {
 	for _, text := range texts(p) {
 		if rest, ok := strings.CutPrefix(text, "Performance counter stats for"); ok {
 			s.target = strings.Trim(strings.TrimSuffix(strings.TrimSpace(rest), ":"), " ")
+			if strings.HasPrefix(s.target, "process id '") || strings.HasPrefix(s.target, "thread id '") {
+				s.wide = false // -p overrides -a
+			}
 			s.wide = s.wide || strings.HasPrefix(s.target, "'system wide'") || strings.HasPrefix(s.target, "'CPU(s) ")
 			continue
 		}
@@ -143,7 +146,7 @@ func readStat(p *attach.Part) *stat {
 			s.comment[name] = m[5]
 		}
 		if f := strings.Fields(strings.TrimPrefix(m[5], "#")); len(f) > 1 && f[1] == "CPUs" {
-			if u, ok := number(strings.ReplaceAll(f[0], ",", ".")); ok && len(s.utilized) < most && name != "cpu-clock" {
+			if u, ok := number(strings.ReplaceAll(f[0], ",", ".")); ok && len(s.utilized) < most && (name != "cpu-clock" || !s.wide && s.target != "") {
 				s.utilized = append(s.utilized, u)
 			}
 		}
@@ -231,7 +234,7 @@ func readPerfStat(p *attach.Part) attach.Reading {
 			r.Facts = append(r.Facts, attach.Fact{Name: attach.RunCPU, Value: ran * 1e9, Of: command}, attach.Fact{Name: attach.RunElapsed, Value: s.elapsed * 1e9, Of: command})
 		}
 	}
-	if watched := s.watched(); watched > 0 && !hasClock {
+	if watched := s.watched(); watched > 0 && !hasClock && used == 0 {
 		r.Figures = append(r.Figures, attach.Plural(watched, "CPU")+" watched")
 	}
 	s.rates(&r)

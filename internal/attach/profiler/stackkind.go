@@ -90,7 +90,7 @@ func claimStacks(lines []paste.Line) int {
 		}
 		return true
 	})
-	if end == 0 && sure && bareStack(lines) > 0 {
+	if end == 0 {
 		return bareStack(lines)
 	}
 	return attach.ClaimIf(sure, end)
@@ -98,8 +98,12 @@ func claimStacks(lines []paste.Line) int {
 
 // bareStack counts the lines of one stack of a thread off CPU whose time was cut off.
 func bareStack(lines []paste.Line) int {
-	first := strings.TrimSpace(lines[0].Text)
-	if first, _, _ = strings.Cut(first, "+"); !schedulerPlumbing[first] {
+	m := stackFrame.FindStringSubmatch(strings.TrimSpace(lines[0].Text))
+	if m == nil {
+		return 0
+	}
+	first, _, _ := strings.Cut(m[1], "+")
+	if first, _, _ = strings.Cut(first, "."); !schedulerPlumbing[first] {
 		return 0
 	}
 	n := 0
@@ -351,7 +355,13 @@ func offSigns(r *attach.Reading, w *waiting, busy float64, micro bool) {
 	}
 	if busy <= least {
 		r.State = attach.Healthy
-		r.Means = "All but nothing of it is waiting for something else than work."
+		r.Means = "No part of it is waiting for anything but work."
+		if busy > 0 {
+			r.Means = "Hardly any of it is waiting for anything but work."
+		}
+		if busy > 0 && micro {
+			r.Means = fmt.Sprintf("Only %s of it is waiting for anything but work: that is little.", lasts(busy/1e6))
+		}
 		return
 	}
 	w.whole = busy
@@ -375,8 +385,8 @@ func offSigns(r *attach.Reading, w *waiting, busy float64, micro bool) {
 		r.Means = "Of what is not waiting for work: " + r.Signs[0].Proof[0] + "."
 		r.Next = append(r.Next, record(0, "whose requests waited in it"))
 	case w.share(waitedPeer) >= 0.5:
-		r.Means = fmt.Sprintf("Of what is not waiting for work, %s waits for a peer on the network.", pct(w.share(waitedPeer)))
-		r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Share: w.share(waitedPeer), Where: "the peer: threads wait for data from the network"})
+		r.Means = fmt.Sprintf("Of the rest, %s waits for the network: for an answer, or for a client that asks nothing. Which of them is not in it.", pct(w.share(waitedPeer)))
+		r.Next = append(r.Next, record(0, "which of these waits requests had"))
 	default:
 		r.Means = "What the threads waited for is not plain from these functions."
 		r.Next = append(r.Next, record(0, "which of these waits requests had"))

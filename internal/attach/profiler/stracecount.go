@@ -173,7 +173,7 @@ func readStraceCount(p *attach.Part) attach.Reading {
 	wall := asked
 	for _, row := range rows {
 		// To enter and leave a wait takes microseconds of CPU time. More is wall time.
-		if k := callWaits[row.name]; (k == waitIdle || k == waitLock || k == waitChild) && row.calls > 0 && row.seconds/float64(row.calls) >= 100e-6 {
+		if k := callWaits[row.name]; (k == waitIdle || k == waitLock || k == waitChild) && row.seconds >= leastWall && row.seconds/float64(max(row.calls, 1)) >= 100e-6 {
 			wall = true
 		}
 	}
@@ -198,6 +198,10 @@ func readStraceCount(p *attach.Part) attach.Reading {
 	}
 	return r
 }
+
+// leastWall is a time in s in calls that wait of which it can be told whether it is wall time: the
+// kernel's own accounts go by ticks of some ms.
+const leastWall = 0.1
 
 // clock is what the seconds of a table are of.
 type clock struct {

@@ -23,7 +23,7 @@ const (
 	waitedMmapLock   wait = "mmap_lock"
 	waitedDisk       wait = "a disk"
 	waitedBuffer     wait = "a buffer of a file system: its I/O, or who has it"
-	waitedPeer       wait = "the network"
+	waitedPeer       wait = "the network (an answer, or a client that asks nothing)"
 	waitedReclaim    wait = "reclaim of memory"
 	waitedNUMA       wait = "migration of memory between nodes"
 	waitedFault      wait = "page faults"
@@ -105,7 +105,7 @@ func simpleWait(frames []kernel.Frame) wait {
 }
 
 var idleSleeps = words(`poll_schedule_timeout ep_poll do_nanosleep hrtimer_nanosleep do_wait do_sigtimedwait read_events pipe_wait inotify_read
-	do_poll do_select wait_woken sigsuspend sys_pause worker_thread rcu_gp_kthread do_epoll_wait pause smpboot_thread_fn kthread_worker_fn
+	do_poll do_select sigsuspend sys_pause worker_thread rcu_gp_kthread do_epoll_wait pause smpboot_thread_fn kthread_worker_fn
 	ep_poll_callback do_semtimedop_idle inet_csk_accept`)
 
 // polls reports whether a stack waits for any of several sockets: a server without requests does.
