@@ -185,7 +185,11 @@ func readCounts(t *bpfTable) attach.Reading {
 		r.Means = "It has no row."
 		return r
 	}
-	for _, name := range attach.Largest(by)[:min(3, len(by))] {
+	order := by
+	if unit > 0 {
+		order = times
+	}
+	for _, name := range attach.Largest(order)[:min(3, len(by))] {
 		line := fmt.Sprintf("%s: %s (%s)", name, count(by[name]), pct(by[name]/total))
 		if unit > 0 {
 			line += ", " + lasts(times[name])

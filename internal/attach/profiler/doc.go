@@ -59,6 +59,7 @@
 //	perftools.go    iosnoop of perf-tools, pt-ioprofile, rbspy
 //	realtime.go     cyclictest
 //	btt.go          btt of blktrace
+//	blkparse.go     its events: blkparse and btrace
 //	schbench.go     schbench
 //	perflock.go     perf lock
 //	asyncprofiler.go async-profiler's text

@@ -10,6 +10,6 @@ import (
 func Kinds() []*attach.Kind {
 	return append([]*attach.Kind{
 		perfReport, perfScript, perfStat, schedLatency, schedHist, schedMap, straceCount, straceLines, ltraceLines, perfTrace, perfTraceSum, bpfHistogram, bpfStacks, foldedStacks, bpfMaps, linuxKI,
-		perfThreads, perfAnnotate, perfC2C, kernelTrace, functionGraph, cyclictest, schbench, btt, perfLock, asyncProfiler, ioProfile, rbspy,
+		perfThreads, perfAnnotate, perfC2C, kernelTrace, functionGraph, cyclictest, schbench, btt, blkparse, perfLock, asyncProfiler, ioProfile, rbspy,
 	}, slices.Concat(bpfTables(), lineKinds(), refused)...)
 }

@@ -141,7 +141,7 @@ func readPerfReport(p *attach.Part) attach.Reading {
 	r.Title = title
 	if len(sections) > 1 {
 		what := "events"
-		if best.top {
+		if slices.ContainsFunc(sections, func(s perfSection) bool { return s.top }) {
 			what = "screens of perf top"
 		}
 		r.Flaws = append(r.Flaws, fmt.Sprintf("it has %d %s; the reading is of one", len(sections), what))

@@ -283,6 +283,14 @@ func (t *tally) called() string {
 	return strings.Join(out, ", ")
 }
 
+// leastShown is the share from which on a function is listed. A lone one is, whatever it has.
+func (t *tally) leastShown() float64 {
+	if len(t.funcs) == 1 {
+		return 0
+	}
+	return 0.005
+}
+
 // figures are the lines that a person wants first.
 func (t *tally) figures() []string {
 	var out []string
@@ -291,7 +299,7 @@ func (t *tally) figures() []string {
 		if s := t.top(t.p.self, 2, 0.005); s != "" {
 			out = append(out, "by themselves: "+s)
 		}
-	} else if s := t.top(t.funcs, 3, 0.005); s != "" {
+	} else if s := t.top(t.funcs, 3, t.leastShown()); s != "" {
 		if chain := t.within.says(t.whole, t.funcs[attach.Largest(t.funcs)[0]]); chain != "" {
 			s += "; " + chain
 		}
