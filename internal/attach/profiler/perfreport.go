@@ -158,7 +158,7 @@ func perfSections(p *attach.Part) []perfSection {
 		row, below = perfRow{}, nil
 	}
 	indent, screen := 0, -1
-	for _, l := range p.Lines {
+	for _, l := range gluedRows(p.Lines) {
 		l.Text = strings.TrimRight(l.Text, " ▒◆█") // the screen's scroll bar
 		text := strings.TrimSpace(l.Text)
 		if s, ok := strings.CutPrefix(strings.TrimSpace(strings.TrimPrefix(text, "#")), "Samples:"); ok {

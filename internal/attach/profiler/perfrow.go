@@ -3,6 +3,7 @@ package profiler
 import (
 	"strings"
 
+	"github.com/whystall/whystall/internal/format/paste"
 	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
@@ -77,6 +78,38 @@ func perfRowOf(text string) (row perfRow, ok bool) {
 	}
 	row.comm = strings.Join(rest, " ")
 	return row, true
+}
+
+// shareWithin is the share of a further row in a line that lost its breaks.
+var shareWithin = pattern.New(`\d{1,2}\.\d\d%\s+\S+\s+(?:\S+\s+)?\[[.kugHh]\]`)
+
+// gluedRows parts rows that a copy of a page wrote into one line. Rows go down by their shares:
+// so "sse420.36%" after 0.42 % ends a symbol with sse42 and begins a row of 0.36 %.
+func gluedRows(lines []paste.Line) []paste.Line {
+	var out []paste.Line
+	for _, l := range lines {
+		row, ok := perfRowOf(l.Text)
+		for ok && row.mark != "" {
+			start := strings.Index(l.Text, row.mark) + len(row.mark)
+			at := shareWithin.FindStringIndex(l.Text[start:])
+			if at == nil {
+				break
+			}
+			cut := start + at[0]
+			if share, _, _ := strings.Cut(l.Text[cut:], "%"); len(share) == len("10.45") {
+				if f, ok := number(share); ok && f > 100*row.self+0.005 || share[0] == '0' {
+					cut++
+				}
+			}
+			rest := l
+			l.Text, rest.Text = l.Text[:cut], l.Text[cut:]
+			out = append(out, l)
+			l = rest
+			row, ok = perfRowOf(l.Text)
+		}
+		out = append(out, l)
+	}
+	return out
 }
 
 func isCount(s string) bool { _, ok := whole(s); return ok }

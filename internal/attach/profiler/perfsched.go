@@ -146,6 +146,7 @@ func readSchedLatency(p *attach.Part) attach.Reading {
 	all := "all"
 	rows := schedTotal{run: run, switches: switches, waited: waited}
 	whole, more := totalOf(p, &rows)
+	total := whole
 	switch {
 	case more:
 		r.Figures = append(r.Figures, whole.says(len(tasks)))
@@ -169,6 +170,7 @@ func readSchedLatency(p *attach.Part) attach.Reading {
 	ownQueue(&r, &byWait[0], whole.waited, whole.run)
 	if more && whole == rows {
 		r.Means = "Of the tasks listed: " + lower(r.Means)
+		fewListed(&r, run, switches, &total)
 	}
 	return r
 }

@@ -45,3 +45,14 @@ func (s *schedTotal) says(listed int) string {
 	}
 	return line + fmt.Sprintf("; only %d of them are listed", listed)
 }
+
+// fewListed takes back what is well where the rows listed have little of the work: the table is
+// sorted, and the tasks that waited longest may be those that were cut off.
+func fewListed(r *attach.Reading, run, switches float64, total *schedTotal) {
+	if r.State != attach.Healthy || run >= 0.5*total.run && switches >= 0.5*total.switches {
+		return
+	}
+	r.State = attach.CannotTell
+	r.Signs = nil
+	r.Means += fmt.Sprintf(" They ran %s of the %s ms that all tasks ran: how long the others waited is not in it.", pct(run/max(total.run, run)), trim(total.run))
+}
