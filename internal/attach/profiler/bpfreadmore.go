@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"time"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste/pattern"
@@ -347,47 +346,6 @@ func readPauses(t *bpfTable) attach.Reading {
 	r.Figures = append(r.Figures, l.says("collection"))
 	r.Means = "It lists collections of garbage with their lengths; whether the program stood still meanwhile depends on the runtime."
 	return r
-}
-
-// readKernelLocks reads klockstat: times of mutexes of the kernel, in ns.
-func readKernelLocks(t *bpfTable) attach.Reading {
-	r := t.reading("caller")
-	wait := ""
-	by := map[string]float64{}
-	for _, row := range t.rows {
-		for _, c := range []string{"TotalSpin", "TotalWait"} {
-			if row.at(c) != "" {
-				wait = c
-				by[row.at("Caller")+row.at("Comm")] += waited(row.at(c))
-			}
-		}
-	}
-	if wait == "" {
-		r.Means = "It says how long locks of the kernel were held; how long anybody waited is in its other table."
-		return r
-	}
-	total := 0.0
-	for _, v := range by {
-		total += v
-	}
-	for _, name := range attach.Largest(by)[:min(3, len(by))] {
-		r.Figures = append(r.Figures, fmt.Sprintf("%s: waited %s in all", name, lasts(by[name])))
-	}
-	r.Means = fmt.Sprintf("Callers waited %s for mutexes of the kernel; over how long is not in the table.", lasts(total))
-	if total >= 0.1 {
-		r.Signs = append(r.Signs, attach.Sign{Cause: "kernel-lock", Grade: attach.Candidate, Proof: []string{r.Figures[0]}})
-		r.Next = append(r.Next, record(0, "whose requests waited for it"))
-	}
-	return r
-}
-
-// waited reads a time of klockstat in seconds: with its unit, or a number of nanoseconds.
-func waited(text string) float64 {
-	if d, err := time.ParseDuration(text); err == nil {
-		return d.Seconds()
-	}
-	ns, _ := number(text)
-	return ns * 1e-9
 }
 
 // readEvents reads trace and argdist: events with what a person asked for.

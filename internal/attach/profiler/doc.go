@@ -14,6 +14,7 @@
 //	graphforms.go   call graphs from perf's screen, and folded ones
 //	perfreport.go   perf report and perf top
 //	perfrow.go      one row of it
+//	perfbranches.go its rows of branches (-b)
 //	perfevents.go   events that perf samples, and those that are no CPU time
 //	perfthreads.go  its table of threads
 //	perfannotate.go perf annotate
@@ -45,6 +46,7 @@
 //	bpfread.go      what those with latencies say
 //	bpfqueue.go     what runqslower says
 //	bpfreadmore.go  what the others say
+//	bpflocks.go     locks of the kernel (klockstat)
 //	bpflisted.go    what those say that list events or count them
 //	bpflines.go     BPF tools without columns
 //	waits.go        what stacks of threads off CPU waited for

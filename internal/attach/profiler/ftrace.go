@@ -20,11 +20,11 @@ var (
 	traceLine = pattern.New(`^(\S.{0,30}?)-(\d+)\s+(?:\([- \d]+\)\s+)?\[(\d+)\]\s+(?:[a-zA-Z.\d]{4,6}\s+)?(\d+\.\d+): +(#?[\w.]+:?.*)$`)
 	// "      ps-6143    2d..1  259us+: trace_hardirqs_on <-_raw_spin_unlock_irqrestore"
 	latencyLine = pattern.New(`^\S.{0,30}?-\d+\s+\d+[a-zA-Z.\d]{3,6}\s+\d+us[!+#*@$]?\s*: \S`)
-	latencyEnds = pattern.New(`^#\s+=> (started|ended) at:\s+(\S+)`)
+	latencyEnds = pattern.New(`^#?\s*=> (started|ended) at:\s+(\S+)`)
 	wakeupPID   = pattern.New(`(?:^|[ :\]])(?:comm=\S.*? )?pid=(\d+)|(\S+):(\d+) \[\d+\]`)
 	nextPID     = pattern.New(`next_comm=(.*?) next_pid=(\d+)|==> (\S.*?):(\d+) \[\d+\]`)
 	prevPID     = pattern.New(`prev_pid=(\d+) prev_prio=\d+ prev_state=(\S+)`)
-	latency     = pattern.New(`^# latency: (\d+) us`)
+	latency     = pattern.New(`^(?:# )?latency: (\d+) us, #\d+`)
 	hwlatLine   = pattern.New(`inner/outer\(us\):\s*(\d+)/(\d+)`)
 	timerlat    = pattern.New(`context\s+(irq|thread) timer_latency\s+(\d+) ns`)
 	// "81.637220: 1000000  190  99.98100  9  18  0  1007  18  1"
@@ -42,7 +42,7 @@ func claimTrace(lines []paste.Line) int {
 		case strings.HasPrefix(text, "# tracer: "), latency.MatchString(text):
 			rows++
 		case strings.HasPrefix(text, "cpus="), strings.HasPrefix(text, "#"), strings.HasPrefix(text, "CPU ") && strings.HasSuffix(text, "EVENTS]"), strings.HasPrefix(text, "=> "),
-			rows > 0 && strings.HasPrefix(text, "<stack trace"):
+			rows > 0 && (strings.HasPrefix(text, "<stack trace") || oldTraceHead(text)):
 		default:
 			return false
 		}
@@ -52,6 +52,12 @@ func claimTrace(lines []paste.Line) int {
 		return 0
 	}
 	return n
+}
+
+// oldTraceHead reports whether a line is of the head of a latency trace before 3.9, whose lines
+// were no comments.
+func oldTraceHead(text string) bool {
+	return strings.Contains(text, " latency trace v") || strings.HasPrefix(text, "| ") || strings.HasPrefix(text, "=> ") || len(text) > 8 && strings.Trim(text, "-") == ""
 }
 
 // switchTrace pairs wake-ups and switches of a trace: how long threads waited for a CPU.

@@ -114,6 +114,9 @@ func symbolsHead(text string) bool {
 }
 
 func readPerfReport(p *attach.Part) attach.Reading {
+	if r, ok := readBranches(p); ok {
+		return r
+	}
 	sections := perfSections(p)
 	best := &sections[0]
 	for i := range sections {
