@@ -81,11 +81,13 @@ func readProcStat(p *attach.Part) attach.Reading {
 	busy := total - times[3] - times[4]
 	steal := ratio(times[7], busy)
 	r.Figures = []string{
-		fmt.Sprintf("%s idle, %s user, %s system, %s waiting for disks while idle, %s", percent(ratio(times[3], total)), percent(ratio(times[0]+times[1], total)), percent(ratio(times[2], total)), percent(ratio(times[4], total)), when),
+		fmt.Sprintf("%s idle, %s user, %s system, %s iowait, %s", percent(ratio(times[3], total)),
+			percent(ratio(times[0]+times[1], total)), percent(ratio(times[2], total)),
+			percent(ratio(times[4], total)), when),
 		fmt.Sprintf("%s steal (%s of the time in which CPUs were not idle)", percent(ratio(times[7], total)), percent(steal)),
 		fmt.Sprintf("%s in softirqs, %s in interrupts", percent(ratio(times[6], total)), percent(ratio(times[5], total))),
 	}
-	r.Not = "that anybody waited for a disk: iowait is idle time while one was busy"
+	r.Not = "that anybody waited for a disk: iowait is idle time of CPUs while a task waits for I/O, of NFS as well"
 	if r.Boot {
 		r.Not = "what happens now, since these are averages since boot; nor " + r.Not
 		r.Next = []attach.Next{{Command: "grep '^cpu ' /proc/stat; sleep 10; grep '^cpu ' /proc/stat", Why: "the shares of now"}}
