@@ -114,7 +114,7 @@ func judgeTimes(r *attach.Reading, times cpuTimes, steal float64) {
 		r.Signs = []attach.Sign{{Cause: "cpu-steal", Grade: attach.Found, Sure: finding.Possible, Share: steal, Proof: r.Figures[1:2]}}
 	case ratio(times[6]+times[5], total) >= 0.20:
 		r.State = attach.CannotTell
-		r.Means = "Much of the CPU time goes to interrupts and softirqs: packets, as a rule, which may be the service's own."
+		r.Means = "Much of the CPU time goes to interrupts and softirqs, which may be of the service's own packets."
 		r.Signs = []attach.Sign{{Cause: "softirq", Grade: attach.Candidate, Proof: r.Figures[2:3]}}
 	case ratio(times[3]+times[4], total) < 0.05:
 		r.State = attach.CannotTell

@@ -94,7 +94,7 @@ func (c cpuUse) interrupts(v *verdict) {
 	}
 	proof := fmt.Sprintf("soft interrupts take %s %% of the CPU time, the median of %s", plain(c.si), samples(c.samples))
 	v.candidate("softirq", c.si/100, proof)
-	v.means("soft interrupts take %s %% of the CPU time: packets, mostly", plain(c.si))
+	v.means("soft interrupts take %s %% of the CPU time; which they are is not in it", plain(c.si))
 	v.not("whose threads they interrupt, and for how long")
 	v.next("cat /proc/softirqs; sleep 10; cat /proc/softirqs", "which soft interrupts they are")
 }

@@ -284,7 +284,7 @@ func (v *verdict) skew(all []cpuRows, busiest *cpuRows, c cpuUse) {
 	if busiest.use.si >= 30 {
 		v.candidate("softirq", busiest.use.si/100, fmt.Sprintf("CPU %s: %s %% in soft interrupts", busiest.cpu, plain(busiest.use.si)))
 		v.next("cat /proc/softirqs /proc/interrupts", "which interrupts CPU "+busiest.cpu+" serves")
-		v.means("CPU %s is full, %s %% of its time in soft interrupts (packets, mostly), while the others have room", busiest.cpu, plain(busiest.use.si))
+		v.means("CPU %s is full, %s %% of its time in soft interrupts, while the others have room", busiest.cpu, plain(busiest.use.si))
 	}
 	v.means("CPU %s is full while the others have room: one thread, or interrupts that only it serves", busiest.cpu)
 	v.next("pidstat -t 1 10", "which thread runs on CPU "+busiest.cpu)

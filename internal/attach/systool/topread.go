@@ -305,7 +305,7 @@ func (v *verdict) kernelThread(name string, use float64, of string) {
 		v.next("grep . /sys/kernel/mm/transparent_hugepage/{enabled,defrag}; grep -E 'compact|thp_fault' /proc/vmstat; sleep 10; grep -E 'compact|thp_fault' /proc/vmstat", "compact_stall: whether threads move memory themselves to get huge pages")
 	case strings.HasPrefix(name, "kswapd"), strings.HasPrefix(name, "kcompactd"):
 		v.proves("direct-reclaim", proof)
-		v.means("%s: memory is being freed or moved; whether the service's threads have to help is not in it", proof)
+		v.means("%s: it looks for memory to free or to move; whether the service's threads have to help is not in it", proof)
 		v.next("sar -B 1 10", "pgscand/s: whether threads free memory themselves")
 	case strings.HasPrefix(name, "ksoftirqd"):
 		v.candidate("softirq", 0, proof)

@@ -144,7 +144,7 @@ func (v *verdict) has() bool {
 // cutOff is the verdict on names without rows.
 func (v *verdict) cutOff(tool string) {
 	v.Title, v.unsure = tool+", names without a whole row", true
-	v.means("what stands below the names is cut off")
+	v.means("no whole row stands below the names")
 }
 
 // done settles the state.
