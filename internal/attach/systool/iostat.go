@@ -219,6 +219,7 @@ type device struct {
 	rawait, wawait, fawait, await float64 // ms
 	queue, util                   float64
 	extended                      bool
+	counted                       bool    // its queue is not in the paste, and follows from the rest
 	wrote                         bool    // nearly all of what it moved was written
 	peak                          float64 // ms: the longest await of one report in which it was not at ease
 	peakRate                      float64 // requests a second then
@@ -241,6 +242,12 @@ func devices(all []report) (out []device) {
 			read, written := m("rd_sec/s", "rsec/s", "rkB/s", "rMB/s"), m("wr_sec/s", "wsec/s", "wkB/s", "wMB/s")
 			d.wrote = written > 0 && read < 0.05*written
 			_, d.extended = r.disks[name].get("%util")
+			_, queue := r.disks[name].get("aqu-sz")
+			_, older := r.disks[name].get("avgqu-sz")
+			if !queue && !older { // Little's law: what arrives in a second times how long it stays
+				d.counted = true
+				d.queue = max(d.reads*d.rawait+d.writes*d.wawait, (d.reads+d.writes)*d.await) / 1000
+			}
 			d.peaks(all, name)
 			out = append(out, d)
 		}
@@ -260,8 +267,11 @@ func (d device) String() string {
 	} else if d.await > 0 {
 		parts = append(parts, fmt.Sprintf("await %s ms", plain(d.await)))
 	}
+	if d.extended && !d.counted {
+		parts = append(parts, "queue "+plain(d.queue))
+	}
 	if d.extended {
-		parts = append(parts, fmt.Sprintf("queue %s, %s %% util", plain(d.queue), plain(d.util)))
+		parts = append(parts, plain(d.util)+" % util")
 	}
 	parts = append(parts, fmt.Sprintf("%s requests/s", plain(d.reads+d.writes)))
 	return d.name + ": " + strings.Join(parts, ", ")
@@ -351,7 +361,7 @@ func readIostat(p *attach.Part) attach.Reading {
 	}
 	for _, d := range disks {
 		if d.worst() >= awaitSlow && d.reads+d.writes >= 1 && v.Means == "" {
-			v.means("requests to %s take %s ms, but they are few and none queues: it is busy %s %% of the time", d.name, plain(d.worst()), plain(d.util))
+			v.means("requests to %s take %s ms, but they are few, less than one at a time on average: it is busy %s %% of the time", d.name, plain(d.worst()), plain(d.util))
 		}
 	}
 	for _, d := range disks {

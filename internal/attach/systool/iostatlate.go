@@ -35,6 +35,6 @@ func (d device) lateByOne(v *verdict) {
 		return
 	}
 	v.means("requests to %s take %s ms at the median and up to %s ms, though few are asked: who waits for each write, as a log that is synced does, waits as long", d.name, plain(d.worst()), plain(max(d.peak, d.worst())))
-	v.not("a low %util and a short queue say that little is asked of a disk, and not that it answers fast")
+	v.not("%util and the queue say how much is asked of a disk, and not how fast it answers")
 	v.next("biolatency-bpfcc -D 10 1", "how long single requests take")
 }

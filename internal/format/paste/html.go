@@ -15,11 +15,16 @@ var (
 	tagsAfter  = pattern.New(tags + `$`)
 	// A word that was set in bold, within a line.
 	inline = pattern.New(`<(?:b|i|u|em|strong|font|span|mark)(?:\s[^<>]*)?>([^<>]*)</(?:b|i|u|em|strong|font|span|mark)>`)
+	// A figure that was set in bold with the marks of Markdown, within a line.
+	starred = pattern.New(`(^|[\s,|])\*\*(\d[\d.,]*%?(?: [a-z]{1,3})?)\*\*`)
 )
 
-// untagged takes the tags at the start and at the end of a line off. Blanks behind a tag that
+// untagged takes the tags at the start and at the end of a line off, and those around a word. Blanks behind a tag that
 // stands first belong to the tool's line.
 func untagged(text string) string {
+	if strings.Contains(text, "**") {
+		text = starred.ReplaceAllString(text, "$1$2")
+	}
 	if !strings.Contains(text, ">") || !strings.Contains(text, "<") {
 		return text
 	}

@@ -222,6 +222,19 @@ func TestInlineTags(t *testing.T) {
 	}
 }
 
+// So are figures in bold within a line; marks around other words stay.
+func TestStarredFigures(t *testing.T) {
+	for in, want := range map[string]string{
+		"sdb 1.00 **88.40** **97.5%**": "sdb 1.00 88.40 97.5%",
+		"88.4 id, **4.2 wa**, 0.0 hi":  "88.4 id, 4.2 wa, 0.0 hi",
+		"char **argv, f(**p)":          "char **argv, f(**p)",
+	} {
+		if got := Lines([]byte("x\n" + in + "\ny\n"))[1].Text; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 func TestUnrolled(t *testing.T) {
 	in := "x\nlevel=error stack=\"a.b(0x1)\\n\\t/a.go:1 +0x2\\na.c()\\n\\t/a.\ngo:9\\n\"\ny\n"
 	want := []string{"x", `level=error stack="a.b(0x1)`, "\t/a.go:1 +0x2", "a.c()", "\t/a.go:9", "", "y"}
