@@ -19,8 +19,8 @@ var (
 	starred = pattern.New(`(^|[\s,|])\*\*(\d[\d.,]*%?(?: [a-z]{1,3})?)\*\*`)
 )
 
-// untagged takes the tags at the start and at the end of a line off, and those around a word. Blanks behind a tag that
-// stands first belong to the tool's line.
+// untagged takes the tags at the start and at the end of a line off, and the marks around a word.
+// Blanks behind a tag that stands first belong to the tool's line.
 func untagged(text string) string {
 	if strings.Contains(text, "**") {
 		text = starred.ReplaceAllString(text, "$1$2")
