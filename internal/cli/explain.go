@@ -81,6 +81,7 @@ func (*explainCmd) Help() string {
   whystall explain slow.case                          what whystall record made
   whystall explain trace.out mutex.pb.gz metrics.txt  more evidence, more causes that can be checked
   curl -s 'http://localhost:6060/debug/pprof/trace?seconds=5' | whystall explain -
+  whystall explain paste.txt sosreport.tar.xz         what hangs on a ticket, in any mix
   whystall explain trace.out --entry 'api\.' --slow-over 200ms
   whystall explain slow.case -v                       everything; without this, one screen
   whystall explain slow.case --only locks             one part
@@ -88,7 +89,13 @@ func (*explainCmd) Help() string {
   whystall explain slow.case --perfetto slow.pftrace  tracks, for ui.perfetto.dev
   whystall explain slow.case --pprof wait.pb.gz       then: go tool pprof -http=: wait.pb.gz
 
-Exit status: 0 nothing found, 1 a cause was found, 2 wrong usage, 3 could not look.`
+It knows files by their content: cases; Go's traces, profiles and gctrace, goroutine dumps; files of
+/proc, /sys and cgroups, the kernel's log; what top, vmstat, pidstat, sar, perf, strace, the BPF tools
+and others print; thread dumps and logs of JVMs; plans, slow logs and status of databases; archives
+and folders of them.
+
+Exit status: 0 nothing found, 1 a cause was found, 2 wrong usage, 3 could not look, or what is there
+cannot tell.`
 }
 
 func (c *explainCmd) Run(con *console) error {

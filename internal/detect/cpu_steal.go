@@ -25,7 +25,7 @@ Evidence
   that moment, so this is a figure with bounds: at least what was stolen beyond the time that
   others had there, at most all that was stolen there. Its middle is the process' part of the time
   in which the CPU was not idle. It is of the process and never of a request: supported at most,
-  and possible where the lower bound is 0.
+  and not checked where the lower bound is 0.
 
 Not to be taken for
   Threads that queue for a CPU behind other threads of this guest (cpu-contention), or that are

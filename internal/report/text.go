@@ -36,7 +36,7 @@ func (r *Report) print(w io.Writer, o TextOptions) error {
 }
 
 func newPage(o TextOptions) *page {
-	p := &page{colour: o.Colour, columns: Columns}
+	p := &page{colour: o.Colour, columns: Columns, all: o.All}
 	if o.Columns > 0 {
 		p.columns = min(max(o.Columns, leastColumns), mostColumns)
 	}
@@ -49,6 +49,7 @@ type page struct {
 	b       strings.Builder
 	colour  bool
 	columns int
+	all     bool // nothing is left out to fit one screen
 }
 
 const (

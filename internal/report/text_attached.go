@@ -2,12 +2,13 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"path"
 	"slices"
 	"strings"
 )
 
-// Bounds of the one screen.
+// Bounds of the one screen. Without them all is told.
 const (
 	fullParts    = 6 // parts that are told in full
 	shortParts   = 14
@@ -29,10 +30,18 @@ func (p *page) attachments(r *Report) {
 		p.line("")
 		p.attached(r.Attached, level)
 		p.inputErrors(r)
-		if strings.Count(p.b.String(), "\n") <= mostLines {
+		if p.all || strings.Count(p.b.String(), "\n") <= mostLines {
 			return
 		}
 	}
+}
+
+// most is how many of a list are told where one screen has room for n.
+func (p *page) most(n int) int {
+	if p.all {
+		return math.MaxInt
+	}
+	return n
 }
 
 // attachedLevels is how often the screen is made with less detail until it fits: all parts in full;
@@ -52,11 +61,11 @@ func (p *page) attached(a *Attached, level int) {
 	title, style := a.headline()
 	p.line("%s", p.paint(style, title))
 	for i := range a.Causes {
-		if i == maxTellCause {
-			p.line("  and %d more, in --format json", len(a.Causes)-i)
+		if i == p.most(maxTellCause) {
+			p.line("  and %d more: -v tells all", len(a.Causes)-i)
 			break
 		}
-		p.attachedCause(&a.Causes[i], a.told())
+		p.attachedCause(&a.Causes[i], p.told(a))
 	}
 	if len(a.Parts) > 0 && len(a.Causes) > 0 {
 		p.line("")
@@ -70,10 +79,10 @@ func (p *page) attached(a *Attached, level int) {
 }
 
 // told lists the sentences that the parts below the causes say: proof need not say them again.
-func (a *Attached) told() (said []string) {
+func (p *page) told(a *Attached) (said []string) {
 	for i := range a.Parts {
-		if len(a.Parts) <= fullParts {
-			said = append(said, a.Parts[i].Figures[:min(len(a.Parts[i].Figures), maxFigures)]...)
+		if len(a.Parts) <= p.most(fullParts) {
+			said = append(said, a.Parts[i].Figures[:min(len(a.Parts[i].Figures), p.most(maxFigures))]...)
 		}
 	}
 	return said
@@ -91,7 +100,7 @@ func (p *page) attachedCause(c *AttachedCause, told []string) {
 	}
 	n := 0
 	for _, s := range c.Proof {
-		if n == maxProof {
+		if n == p.most(maxProof) {
 			break
 		}
 		if !among(told, s) {
@@ -131,10 +140,10 @@ func (p *page) attachedParts(a *Attached, level int) {
 	for i := range a.Parts {
 		t := &a.Parts[i]
 		switch {
-		case full < fullParts && t.inFull(level, len(a.Parts)):
+		case full < p.most(fullParts) && t.inFull(level, len(a.Parts)):
 			full++
 			p.attachedPart(a, t)
-		case short < shortParts:
+		case short < p.most(shortParts):
 			short++
 			p.par("  "+t.place()+"  ", t.Title+": "+t.State)
 		default:
@@ -142,7 +151,7 @@ func (p *page) attachedParts(a *Attached, level int) {
 		}
 	}
 	if left > 0 {
-		p.line("  and %s, in --format json", plural(int64(left), "more part", "more parts"))
+		p.line("  and %s: -v tells all", plural(int64(left), "more part", "more parts"))
 	}
 }
 
@@ -154,7 +163,7 @@ func (p *page) attachedPart(a *Attached, t *AttachedPart) {
 	label := t.place() + "  "
 	p.painted("  "+label, "  "+p.paint(dim, label), bold, 4, head, shortenWords)
 	for i, s := range t.Figures {
-		if i == maxFigures {
+		if i == p.most(maxFigures) {
 			break
 		}
 		p.par("    - ", s)
@@ -166,7 +175,7 @@ func (p *page) attachedPart(a *Attached, t *AttachedPart) {
 		p.par("    It does not say: ", sentence(t.Not))
 	}
 	for i, s := range t.Flaws {
-		if i == maxFlaws {
+		if i == p.most(maxFlaws) {
 			p.line("    and %d more flaws", len(t.Flaws)-i)
 			break
 		}
@@ -180,7 +189,7 @@ func (p *page) attachedUnknown(a *Attached) {
 		if u.Is != "" {
 			continue
 		}
-		if n++; n > maxUnknown {
+		if n++; n > p.most(maxUnknown) {
 			continue
 		}
 		s := "not known"
@@ -189,7 +198,7 @@ func (p *page) attachedUnknown(a *Attached) {
 		}
 		p.par("  "+u.place()+"  ", s)
 	}
-	if n > maxUnknown {
+	if n > p.most(maxUnknown) {
 		p.line("  and %d more ranges that are not known", n-maxUnknown)
 	}
 	if aside := a.aside(); aside != "" {
@@ -225,7 +234,7 @@ func (a *Attached) aside() string {
 
 func (p *page) attachedNext(a *Attached) {
 	for i, n := range a.Next {
-		if i == maxNext {
+		if i == p.most(maxNext) {
 			break
 		}
 		if i == 0 {
