@@ -3,6 +3,7 @@ package goruntime
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
@@ -39,12 +40,24 @@ func wrapped(lines []paste.Line, at int) int {
 	if _, ok := parseCycle(lines[0].Text[at:]); ok || len(lines) < 2 || gctraceAt(lines[1].Text) >= 0 {
 		return 0
 	}
-	for _, glue := range []string{" ", ""} {
-		if _, ok := parseCycle(lines[0].Text[at:] + glue + lines[1].Text); ok {
-			return 1
-		}
+	if _, ok := joined(lines[0].Text[at:], lines[1].Text); ok {
+		return 1
 	}
 	return 0
+}
+
+// joined reads a line that goes on in the next one. The log's own line may have come between: both
+// are written to the same file, and a gctrace line is written in pieces.
+func joined(first, second string) (c cycle, ok bool) {
+	for _, text := range []string{first + " " + second, first + second} {
+		if c, ok = parseCycle(text); ok {
+			return c, true
+		}
+	}
+	if head, rest, cut := strings.Cut(first, "%: "); cut && !strings.Contains(rest, " clock") {
+		return parseCycle(head + "%: " + second)
+	}
+	return c, false
 }
 
 // maxCycles bounds what is held of a long log: days of an ordinary program.
@@ -71,10 +84,7 @@ func runs(p *attach.Part) (out []*run, flaws []string) {
 		}
 		c, ok := parseCycle(line.Text[at:])
 		if !ok && i+1 < len(p.Lines) && wrapped(p.Lines[i:], at) == 1 {
-			c, ok = parseCycle(line.Text[at:] + " " + p.Lines[i+1].Text)
-			if !ok {
-				c, ok = parseCycle(line.Text[at:] + p.Lines[i+1].Text)
-			}
+			c, ok = joined(line.Text[at:], p.Lines[i+1].Text)
 		}
 		if !ok {
 			if damaged++; damaged <= 3 {

@@ -1,6 +1,7 @@
 package goruntime
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,7 +14,7 @@ import (
 func judgeGC(g *attach.Reading, s gcSum, cs []cycle) {
 	// One thread that always ran would use as much of all Ps: a heap of few objects gives no work
 	// to more, and that is no wait for a CPU.
-	stretched := s.medianMark >= longStop && s.usedOfMark < 0.10 && s.usedOfMark*cs[0].cpus() < 0.9
+	stretched := s.medianMark >= longMark && s.usedOfMark < 0.10 && s.usedOfMark*cs[0].cpus() < 0.9
 	stretched = stretched || s.stalled >= 2 && 10*s.stalled >= len(cs)
 	long := s.longStops >= 2 && (10*s.longStops >= len(cs) || s.longShare >= 0.02)
 	frequent := s.perSecond >= gcRate && s.rated(cs) && !s.start && !s.sparse
@@ -48,6 +49,7 @@ func judgeGC(g *attach.Reading, s gcSum, cs []cycle) {
 		g.Next = []attach.Next{{Command: "whystall diagnose --pid PID", Why: "shows who was waited for when it comes again"}}
 	default:
 		judgeWell(g, s)
+		helped(g, cs)
 		assisting(g, s, cs)
 	}
 }
@@ -58,9 +60,24 @@ const (
 	assistMost = 0.5
 	assistPs   = 0.25
 	assistWall = 5.0 // ms of marking, for less is not felt
-	assistFew  = 3   // cycles; fewer only where they are not of the program's start
-	someCycles = 5   // of which it may be said how fast they follow each other
+
+	helpedLeast = 100.0 // ms of CPU in one cycle
+	helpedShare = 0.2   // of its marking
+
+	assistFew  = 3 // cycles; fewer only where they are not of the program's start
+	someCycles = 5 // of which it may be said how fast they follow each other
 )
+
+// helped adds the cycle in which the program's goroutines marked for longest, if that is much.
+func helped(g *attach.Reading, cs []cycle) {
+	most := slices.MaxFunc(cs, func(a, b cycle) int { return cmp.Compare(a.assist, b.assist) })
+	share := ratio(most.assist, most.assist+most.workers+most.idleWorkers)
+	if most.assist < helpedLeast || share < helpedShare {
+		return
+	}
+	g.Figures = slices.Insert(g.Figures, 1, fmt.Sprintf("assists use %s of CPU in gc %d, %s of its marking", ms(most.assist), most.n, percent(share)))
+	g.Means += fmt.Sprintf("; in gc %d goroutines that allocated did %s of the marking, and were slower meanwhile", most.n, percent(share))
+}
 
 // assisting adds what those pay who allocate in a cycle, where GC costs little over all time.
 func assisting(g *attach.Reading, s gcSum, cs []cycle) {
@@ -163,6 +180,10 @@ func judgeFew(g *attach.Reading, s gcSum, cs []cycle) {
 	g.Means = "too few cycles for a rate"
 	if last.at >= startup && last.sinceStart >= 100*gcLoss {
 		g.Means += fmt.Sprintf("; but GC used %s of the CPU in the %s since the program started, which is much", whole100(last.sinceStart), seconds(last.at))
+		g.Signs = []attach.Sign{{Cause: "frequent-gc", Grade: attach.Candidate, Share: last.sinceStart / 100, Proof: g.Figures[:1]}}
+	} else if rate := float64(last.n) / last.at; last.n >= grown && rate >= gcRate && last.sinceStart >= 100*someCPU {
+		g.Means = fmt.Sprintf("%s on average since the program started, %s ago, and GC used %s of the CPU in that time", often(rate), seconds(last.at), whole100(last.sinceStart))
+		g.Not = "how it is spread over that time: these lines are too few for a rate of their own"
 		g.Signs = []attach.Sign{{Cause: "frequent-gc", Grade: attach.Candidate, Share: last.sinceStart / 100, Proof: g.Figures[:1]}}
 	}
 	if last.at < startup && settled(cs) && s.perSecond >= gcRate && last.sinceStart >= 100*gcLoss {

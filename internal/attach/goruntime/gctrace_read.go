@@ -15,8 +15,10 @@ const (
 	gcQuarter = 0.25 // of the Ps' time: what the pacer aims at while it marks, all the time
 	assistOwn = 0.05 // of the program's own CPU time while GC marks
 	veryLong  = 50.0 // ms: a stop that people notice, even if it is the only one
-	longStop  = 10.0 // ms: a stop takes microseconds, a time slice of the kernel a few ms
+	longStop  = 5.0  // ms: a stop takes microseconds, and a wait for one time slice 3 or 4 ms
+	longMark  = 10.0 // ms: marking, or a whole cycle before Go 1.5
 	startup   = 10.0 // s after the start of a program that are not its steady state
+	grown     = 100  // cycles: a heap that each of them lets grow would fill any machine
 	leastSpan = 1.0  // s
 	manyCycle = 10   // that are enough for a rate within half of leastSpan
 	manyPs    = 8    // from which GOMAXPROCS may be far above a container's quota
@@ -64,7 +66,7 @@ func steady(cs []cycle) (kept []cycle, start bool) {
 			break
 		}
 	}
-	if cs[0].at >= startup || settled(cs) {
+	if cs[0].at >= startup || cs[0].n >= grown || settled(cs) {
 		return cs, false
 	}
 	if later := laterPart(cs); settled(later) && later[len(later)-1].at-later[0].at >= leastSpan {
@@ -206,11 +208,12 @@ func readConcurrent(r *run) attach.Reading {
 		g.Figures = append(g.Figures, fmt.Sprintf("GC marks %s of the time and takes %s of the CPU time of %s%s; %s, marking %s each (median)%s",
 			percent(s.markShare), percent(s.cpuShare), last.places(), stillText(s), pace(cs, s.perSecond), ms(s.medianMark), forcedText(s, len(cs))))
 	default:
-		g.Figures = append(g.Figures, fmt.Sprintf("marking takes %s (median)%s; GC used %s of the CPU since the program started",
-			ms(s.medianMark), forcedText(s, len(cs)), whole100(last.sinceStart)))
+		g.Figures = append(g.Figures, fmt.Sprintf("%smarking takes %s (median)%s; GC used %s of the CPU since the program started",
+			apart(s), ms(s.medianMark), forcedText(s, len(cs)), whole100(last.sinceStart)))
 	}
 	if len(cs) < len(r.cycles) {
 		g.Title += fmt.Sprintf("; figures of gc %d to %d, %s", cs[0].n, last.n, leftOut(cs[0]))
+		g.Figures = append(g.Figures, beforeText(r.cycles[:len(r.cycles)-len(cs)]))
 	}
 	if last.cpus() < float64(last.ps) {
 		g.Title += fmt.Sprintf("; GOMAXPROCS %d on %s", last.ps, last.places())
@@ -224,6 +227,23 @@ func readConcurrent(r *run) attach.Reading {
 		g.Figures = append([]string{stalledText(s, len(cs))}, g.Figures...)
 	}
 	return g
+}
+
+// apart says how near cycles are to each other that are too few for a rate.
+func apart(s gcSum) string {
+	if s.perSecond <= 1 {
+		return ""
+	}
+	return fmt.Sprintf("cycles %s apart (mean), ", ms(1e3/s.perSecond))
+}
+
+// beforeText is the most that was seen in the cycles that are left out.
+func beforeText(cs []cycle) string {
+	mark, live := 0.0, 0.0
+	for _, c := range cs {
+		mark, live = max(mark, c.mark), max(live, c.live)
+	}
+	return fmt.Sprintf("before them, %s: marking %s at most, beside the program, and up to %.0f MB live", cyclesText(cs), ms(mark), live)
 }
 
 // leftOut says which cycles of a program's start are left out.
@@ -348,13 +368,24 @@ func middle(stops []float64) string {
 // heapGrown is the size in MB from which a growing heap is worth a word.
 const heapGrown = 16
 
+// rises reports whether most sizes are larger than the one before, and the last one is the largest.
+func rises(live []float64) bool {
+	up := 0
+	for i := 1; i < len(live); i++ {
+		if live[i] >= live[i-1] {
+			up++
+		}
+	}
+	return len(live) >= someCycles && live[len(live)-1] >= slices.Max(live) && 5*up >= 4*(len(live)-1)
+}
+
 func heapFigure(cs []cycle, last cycle) string {
 	var live, goal []float64
 	for _, c := range cs {
 		live, goal = append(live, c.live), append(goal, c.goal)
 	}
 	t := fmt.Sprintf("heap: %.0f MB live (median)", attach.Median(live))
-	if first := live[0]; last.live >= 2*attach.Median(live) && last.live >= 2*first && last.live >= heapGrown {
+	if first := live[0]; last.live >= heapGrown && last.live >= 2*first && (last.live >= 2*attach.Median(live) || rises(live)) {
 		t = fmt.Sprintf("heap: it grows from %.0f MB live in gc %d to %.0f MB in gc %d", first, cs[0].n, last.live, last.n)
 		goal = []float64{last.goal}
 	}

@@ -53,7 +53,7 @@ func readStopped(r *run) attach.Reading {
 	}
 	share := worst.stop1 / (1e3 * forcedAfter)
 	switch {
-	case len(own) == 0 && (share < rareShare && worst.stop1 < veryLong || attach.Median(all) < longStop):
+	case len(own) == 0 && (share < rareShare && worst.stop1 < veryLong || attach.Median(all) < longMark):
 		g.State = attach.Healthy
 		g.Means = fmt.Sprintf("the program makes so little garbage that the runtime forces each cycle: the world stops at most once in %s, for %s of the time at most", seconds(forcedAfter), percent(share))
 		g.Not = fmt.Sprintf("that no request meets one: such a request waits %s at most", ms(worst.stop1))
@@ -62,7 +62,7 @@ func readStopped(r *run) attach.Reading {
 		g.Means = fmt.Sprintf("the runtime forces each cycle: the world stops at most once in %s, for %s of the time at most; before Go 1.5 a request waits for the whole of a cycle", seconds(forcedAfter), percent(share))
 		g.Not = "how many requests meet one"
 		g.Signs = []attach.Sign{{Cause: "stw-pause", Grade: attach.Candidate, Share: share, Proof: g.Figures[:1]}}
-	case attach.Median(stops(own)) < longStop:
+	case attach.Median(stops(own)) < longMark:
 		g.State = attach.Healthy
 		g.Means = fmt.Sprintf("of the collections half or more take no longer than %s", ms(max(1, attach.Median(stops(own)))))
 		if len(own) == 1 {

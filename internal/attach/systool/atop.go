@@ -1,6 +1,7 @@
 package systool
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -67,7 +68,6 @@ func readAtop(p *attach.Part) attach.Reading {
 	v.Title = "atop"
 	var all []screen
 	boot := false
-	var last screen
 	var psi map[string]string
 	var disks []string
 	paging := ""
@@ -91,6 +91,7 @@ func readAtop(p *attach.Part) attach.Reading {
 			boot = true
 		}
 		if !atopLine.MatchString(text) {
+			s.atopTask(text)
 			continue
 		}
 		cells := atopCells(text)
@@ -132,11 +133,11 @@ func readAtop(p *attach.Part) attach.Reading {
 				if busy >= 90 { // it stands before those with room
 					at, full = 0, true
 				}
-				disks = slices.Insert(disks, at, fmt.Sprintf("%s: busy %s, avio %s ms", strings.TrimSpace(f[1]), cells["busy"], cells["avio"]))
+				disks = slices.Insert(disks, at, fmt.Sprintf("%s: busy %s, %s reads and %s writes, avio %s ms", strings.TrimSpace(f[1]), cells["busy"], cmp.Or(cells["read"], "?"), cmp.Or(cells["write"], "?"), cells["avio"]))
 			}
 		}
-		last = *s
 	}
+	last := all[len(all)-1]
 	judged := all
 	if boot {
 		judged = all[1:]
@@ -160,6 +161,22 @@ func readAtop(p *attach.Part) attach.Reading {
 		atopPaging(v, stalls, swin, swout, span, len(judged))
 	}
 	return v.done()
+}
+
+// atopTask keeps the process that used most CPU time, of rows that end in CPU and CMD.
+func (s *screen) atopTask(text string) {
+	f := fields(text)
+	if len(f) >= 3 && f[0] == "PID" {
+		s.names = f
+		return
+	}
+	at := slices.Index(s.names, "CMD")
+	if at < 1 || s.names[at-1] != "CPU" || len(f) <= at || !strings.HasSuffix(f[at-1], "%") {
+		return
+	}
+	if use, ok := number(strings.TrimSuffix(f[at-1], "%")); ok && use > s.most {
+		s.most, s.busiest = use, f[at]
+	}
 }
 
 // atopPaging says what stalls and pages in swap within an interval mean.
@@ -188,6 +205,9 @@ func atopSeconds(text string) (sum float64) {
 	return sum
 }
 
+// waitsAlways is iowait in percent of a CPU: a thread waits for I/O all the time.
+const waitsAlways = 100
+
 // atopJudge: atop counts the CPUs' time in percent of one CPU, so it is divided by their number.
 func atopJudge(v *verdict, judged []screen, last screen, psi map[string]string, disks []string, full bool) {
 	n := max(1, last.cpus)
@@ -210,6 +230,9 @@ func atopJudge(v *verdict, judged []screen, last screen, psi map[string]string, 
 	if last.mem.total > 0 {
 		v.figure("memory: %s of %s free or cached", bytes(last.mem.available), bytes(last.mem.total))
 	}
+	if last.most > 0 {
+		v.figure("%s: %s %% CPU", last.busiest, plain(last.most))
+	}
 	for i, d := range disks {
 		if i == 0 && full {
 			v.Figures = slices.Insert(v.Figures, min(1, len(v.Figures)), d)
@@ -228,6 +251,9 @@ func atopJudge(v *verdict, judged []screen, last screen, psi map[string]string, 
 		last.scarce(v)
 		if len(disks) > 0 && full {
 			v.unsure = true
+			if waiting := c.wa * float64(n); known && waiting >= waitsAlways && !v.has() {
+				v.candidate("disk-wait", c.wa/100, disks[0], fmt.Sprintf("iowait is %s %% of a CPU", plain(waiting)))
+			}
 			v.means("a disk is busy nearly all of the time (%s): whether requests wait for it is not in it", disks[0])
 			v.next("iostat -x 1 10", "r_await and w_await: how long requests take")
 		}

@@ -162,6 +162,8 @@ type screen struct {
 	mem     memory
 	names   []string
 	rows    []row
+	busiest string  // atop: the process that used most CPU time
+	most    float64 // its use in percent of a CPU
 }
 
 func parseTop(p *attach.Part) (all []screen) {

@@ -10,6 +10,9 @@ import (
 // manyWait is a load average that few machines have without threads in D, where few threads run.
 const manyWait = 8
 
+// iowaitSome is the iowait in percent, of a screen with such a load, that is no chance.
+const iowaitSome = 3
+
 // asleep says that most of what the load average counts did not run: it counts threads in D as
 // well. Beside iowait that is said first.
 func (s *screen) asleep(v *verdict, c cpuUse) {
@@ -21,8 +24,19 @@ func (s *screen) asleep(v *verdict, c cpuUse) {
 		return
 	}
 	v.Figures[0] += fmt.Sprintf("; %d running at that moment", s.running)
-	if c.wa < iowaitMatters || c.passed {
+	if c.passed {
 		return
+	}
+	v.unsure = true
+	v.next("for i in 1 2 3 4 5; do ps -eLo state,wchan:32,comm | grep ^[RD]; sleep 1; done", "which threads it counts: R want a CPU, D wait in the kernel")
+	if c.wa < iowaitSome {
+		v.means("a load average of %s, of which %d run, and CPUs %s %% idle: it counts threads in D as well, and bursts", fixed(s.load[0]), s.running, plain(c.id))
+		return
+	}
+	if c.wa < iowaitMatters && !v.has() {
+		v.candidate("disk-wait", c.wa/100, fmt.Sprintf("a load average of %s, of which %d run, CPUs %s %% idle, and iowait %s %%", fixed(s.load[0]), s.running, plain(c.id), plain(c.wa)))
+		v.not("iowait is idle time of CPUs: it does not say which threads wait, for a disk, NFS or io_uring, nor that the service's requests do")
+		v.next("iostat -x 1 10", "which device is slow: r_await, w_await, aqu-sz")
 	}
 	v.means("a load average of %s, of which %d run, and CPUs idle %s %% of the time while threads wait for I/O: most of the threads that it counts sleep in the kernel (D)",
 		fixed(s.load[0]), s.running, plain(c.wa))
@@ -64,6 +78,9 @@ func (s *screen) calm(c cpuUse) bool {
 	return s.load != nil && s.load[0] < c.wa/1000
 }
 
+// queuedFor is how many times the busy CPUs a load average is that they do not make.
+const queuedFor = 2
+
 // loaded judges the load average, which counts runnable threads and those in D over minutes.
 func (s *screen) loaded(v *verdict, c cpuUse, known bool) {
 	if s.load == nil || v.has() {
@@ -82,7 +99,7 @@ func (s *screen) loaded(v *verdict, c cpuUse, known bool) {
 		v.unsure = true
 		v.means("a load average of %s: whether that is much depends on how many CPUs there are", fixed(most))
 		v.next("nproc", "the load average is to be held against the number of CPUs")
-	case c.id >= 80 && most >= 8:
+	case most >= manyWait && (c.cpus == 0 && c.id >= 80 || c.cpus > 0 && c.id+c.wa >= 50 && most >= queuedFor*(100-c.id-c.wa)/100*float64(c.cpus)):
 		v.unsure = true
 		over := ""
 		if s.load[1] > s.load[0] {
