@@ -271,7 +271,7 @@ func cteTimes(nodes []*node) {
 
 var (
 	cteScan  = pattern.New(`^(?:Parallel )?CTE Scan on "?([^\s"]+)`)
-	pgLabel  = pattern.New(`^\s+(?:\|\s*)?()(?:CTE (\S+)|(?:InitPlan|SubPlan) \d.*)$`)
+	pgLabel  = pattern.New(`^\s+(?:\|\s*)?()(?:CTE (\S+)|(?:InitPlan|SubPlan)(?: \S.*)?)$`)
 	pgParam  = pattern.New(`\$\d+|InitPlan \d+`)
 	planJoin = pattern.New(`^Nested |\b(?:Hash|Merge) (?:\w+ )*Join\b| hash join`)
 	// planOver are nodes that only work on the rows of nodes below them.

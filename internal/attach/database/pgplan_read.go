@@ -96,8 +96,18 @@ func (t planTimes) run(r *result, nodes []*node) attach.Reading {
 	if text := t.repeated(nodes, worst); text != "" {
 		r.figure(text)
 	}
+	if n := worstGuess(nodes); n != nil && t.total+t.plan >= 0.1 {
+		r.figure(fmt.Sprintf("%s: estimated %s rows, found %s", n.name, count(n.est), count(n.act)))
+	}
 	if worst.act >= 0 && worst.removed >= manyRemoved && worst.removed >= 10*worst.act*max(1, worst.loops) {
-		r.figure(fmt.Sprintf("it threw away about %s rows for %s that it gave (Rows Removed by Filter)", count(worst.removed), count(worst.act*max(1, worst.loops))))
+		gave := "for about " + count(worst.act*max(1, worst.loops)) + " that it gave"
+		switch { // rows are the mean of its runs, and rounded
+		case worst.loops <= 1:
+			gave = "for " + count(worst.act) + " that it gave"
+		case worst.act == 0:
+			gave = "and gave on average less than one a run"
+		}
+		r.figure(fmt.Sprintf("it threw away about %s rows (Rows Removed by Filter), %s", count(worst.removed), gave))
 	}
 	if worst.spill > 0 {
 		r.figure("it had more than fits in work_mem: " + bytesText(worst.spill) + " went to files on disk and back")
@@ -157,6 +167,17 @@ func guessedFar(nodes []*node) bool {
 	})
 }
 
+// worstGuess is the outermost node of ten thousand rows or more whose estimate is a hundred times
+// off. Nodes below it have a part in its estimate.
+func worstGuess(nodes []*node) *node {
+	for _, n := range nodes {
+		if max(n.act, n.est) > 1e4 && n.misses(100) {
+			return n
+		}
+	}
+	return nil
+}
+
 // misses reports whether a node found so many times the rows that were estimated, or as many times
 // fewer. Fewer say nothing where a limit ended it.
 func (n *node) misses(times float64) bool {
@@ -204,12 +225,6 @@ func (t planTimes) beside(nodes []*node) float64 {
 
 func (t planTimes) where(r *result, nodes []*node, worst *node, line string) {
 	total, plan, io := t.total, t.plan, t.io
-	for _, n := range nodes {
-		if max(n.act, n.est) > 1e4 && n.misses(100) {
-			r.figure(fmt.Sprintf("%s: estimated %s rows, found %s", n.name, count(n.est), count(n.act)))
-			break
-		}
-	}
 	if io > 0.5*total {
 		proof := fmt.Sprintf("I/O Timings read %s of %s", dur(io), dur(total))
 		r.figure(proof)

@@ -16,10 +16,7 @@ func readTiDBPlan(p *attach.Part) attach.Reading {
 	if !analyzed {
 		return readPlainPlan(r, ops)
 	}
-	total := 0.0
-	for _, o := range ops {
-		total = max(total, o.time, o.client)
-	}
+	total := wholeTime(ops)
 	r.Title = fmt.Sprintf("TiDB EXPLAIN ANALYZE, %s, %s", attach.Plural(len(ops), "operator"), dur(total))
 	r.fact(FactStatement, max(total, statement)*1e3, "")
 	switch {
@@ -36,6 +33,23 @@ func readTiDBPlan(p *attach.Part) attach.Reading {
 	}
 	r.Not = cmp.Or(r.Not, "These are the times of one run; an operator's time holds that of the operators below it.")
 	return r.done(attach.CannotTell)
+}
+
+// wholeTime is what the topmost operators of TiDB itself took. The times of operators below them
+// may be added up over workers and tasks that ran at the same time.
+func wholeTime(ops []*operator) float64 {
+	whole, most, top := 0.0, 0.0, -1
+	for _, o := range ops {
+		most = max(most, o.time, o.client)
+		if o.task != "root" || o.time < 0 || top >= 0 && o.depth > top {
+			continue
+		}
+		whole, top = max(whole, o.time), o.depth
+	}
+	if top < 0 {
+		return most
+	}
+	return whole
 }
 
 // earlyTime: the client waited much longer than the plan ran.
@@ -66,7 +80,7 @@ func lostBetween(r *result, ops []*operator, total float64) bool {
 	}
 	lost := worst.client - worst.server
 	// tikv_task's times are whole milliseconds.
-	line := fmt.Sprintf("%s of %s by TiDB's clock is lost between client and server: TiKV's clock has %s (%s)", exact(lost), dur(worst.client), dur(worst.server), worst.name)
+	line := fmt.Sprintf("%s of %s by TiDB's clock is lost between client and server: %s's clock has %s (%s)", exact(lost), dur(worst.client), worst.store(), dur(worst.server), worst.name)
 	r.figure(line)
 	if worst.tasks > 1 {
 		r.figure(fmt.Sprintf("the slowest of %s; the client's average is %s", attach.Plural(int(worst.tasks), "task"), dur(max(value(group(worst.text, "cop_task:"), "avg"), 0))))
@@ -75,10 +89,10 @@ func lostBetween(r *result, ops []*operator, total float64) bool {
 		r.figure(fmt.Sprintf("%s keys processed: it is no heavy query", count(worst.used)))
 	}
 	r.Means = "The time is in neither's execution. It may hide in the network, in the kernel on either host (direct reclaim, the run queue), or in the gRPC threads."
-	r.Not = "It proves no slow TiKV and no slow disk: TiKV's own clock bounds both."
+	r.Not = "It proves no slow " + worst.store() + " and no slow disk: its own clock bounds both."
 	r.candidate("direct-reclaim", line)
 	r.candidate("cpu-contention", line)
-	r.next("whystall record --pid $(pidof tikv-server)", "on TiKV's host, while it happens: shows reclaim, run queue and throttling of the gRPC threads")
+	r.next("whystall record --pid $(pidof "+worst.program()+")", "on "+worst.store()+"'s host, while it happens: shows reclaim, run queue and throttling of the gRPC threads")
 	r.next("whystall record --pid $(pidof tidb-server)", "on TiDB's host: the same for the client's side; sar -n TCP,ETCP 1 shows retransmits")
 	return true
 }
@@ -98,14 +112,14 @@ func whereInPlan(r *result, ops []*operator, total float64) {
 	for _, o := range ops {
 		if o.oneByOne(r, total) && len(r.Signs) > 0 {
 			deadKeys(r, ops)
-			r.next("whystall record --pid $(pidof tikv-server)", "while it is slow: whether the threads of its read pool have a CPU, and what they wait for")
+			r.next("whystall record --pid $(pidof "+o.program()+")", "while it is slow: whether the threads of its read pool have a CPU, and what they wait for")
 			return
 		}
 	}
 	leaf := slices.MaxFunc(ops, func(a, b *operator) int {
 		return cmp.Compare(b2f(a.time >= 0.7*total)*float64(a.depth+1), b2f(b.time >= 0.7*total)*float64(b.depth+1))
 	})
-	line := fmt.Sprintf("%s took %s of %s", leaf.name, dur(leaf.time), dur(total))
+	line := tookOf(ops, leaf, total)
 	if leaf.act >= 0 && leaf.est >= 0 {
 		line += fmt.Sprintf("; %s rows, estimated %s", count(leaf.act), count(leaf.est))
 	}
@@ -122,9 +136,17 @@ func whereInPlan(r *result, ops []*operator, total float64) {
 			big = o
 		}
 	}
-	switch bad := misjudged(ops); {
-	case strings.HasPrefix(leaf.task, "cop"), leaf.client > 0.5*total, leaf.keys > 0:
-		where = "TiKV's own execution of " + leaf.name
+	bad := misjudged(ops, leaf)
+	switch {
+	case bad != nil && bad.act >= 100*max(1, bad.est):
+		where = "a plan that rests on a wrong estimate"
+		if strings.Contains(bad.text, "stats:pseudo") {
+			where = "a plan that was made without statistics (stats:pseudo)"
+		}
+	case strings.HasPrefix(leaf.task, "cop[tidb]"):
+		where = "TiDB's own tables in memory, which " + leaf.name + " reads"
+	case leaf.task != "root", leaf.client > 0.5*total, leaf.keys > 0:
+		where = leaf.store() + "'s own execution of " + leaf.name
 		if leaf.keys > 3*leaf.used && leaf.keys > 1e5 {
 			r.figure(fmt.Sprintf("%s keys scanned for %s processed: old versions or deleted keys", count(leaf.keys), count(leaf.used)))
 		} else if leaf.keys > 0 {
@@ -132,29 +154,27 @@ func whereInPlan(r *result, ops []*operator, total float64) {
 		} else {
 			deadKeys(r, ops)
 		}
-	case leaf.readsTiKV() && bad == nil:
-		where = "TiKV, which " + leaf.name + " reads from, and the way to it"
+	case leaf.readsStore():
+		where = storesBelow(ops, leaf) + ", which " + leaf.name + " reads from, and the way to it"
 		deadKeys(r, ops)
-	case bad != nil && (bad.act > bad.est || bad == leaf): // fewer rows than estimated cost nobody time
-		where = "a plan that rests on a wrong estimate"
 	case strings.Contains(joinText(ops), "CARTESIAN"):
 		where = "the plan: a cartesian join"
 	}
-	if bad := misjudged(ops); bad != nil {
+	if bad != nil {
 		r.figure(fmt.Sprintf("%s: estimated %s rows, found %s", bad.name, count(bad.est), count(bad.act)))
-	} else if big.act > 1e5 {
-		r.figure(fmt.Sprintf("%s handled %s rows", big.name, count(big.act)))
+	} else if big.act > 1e5 && (big != leaf || leaf.est < 0) {
+		r.figure(fmt.Sprintf("%s gave %s rows", big.name, count(big.act)))
 	}
 	if leaf.read > 0.3*leaf.time && leaf.read > 0.05 {
 		r.candidate("disk-wait", fmt.Sprintf("reading blocks took %s, added up over tasks", dur(leaf.read)))
 	}
-	r.outside(where, line, ratio(leaf.time, total))
+	r.outside(where, line, min(1, ratio(leaf.time, total)))
 	switch {
-	case misjudged(ops) == nil && below:
+	case bad == nil && below:
 		r.next("EXPLAIN ANALYZE again, the whole of it", "names the operator that has the time")
 		return
-	case misjudged(ops) == nil:
-		r.next("another index or another join for that operator, then EXPLAIN ANALYZE again", "no estimate here is a hundred times off, so new statistics are not the first thing to try")
+	case bad == nil:
+		r.next("another index or another join for that operator, then EXPLAIN ANALYZE again", "nothing that it rests on found ten times the rows estimated, so new statistics are not the first thing to try")
 		return
 	}
 	r.next("ANALYZE TABLE of the tables named, then EXPLAIN ANALYZE again", "says whether the estimates, and with them the plan, change")
@@ -171,11 +191,11 @@ func slowest(r *result, ops []*operator) {
 // waits looks for what an operator waited for that is no execution.
 func waits(r *result, o *operator, total float64) bool {
 	if o.waited >= 0.05 && o.waited >= 0.3*total && o.tasks <= 1 || o.waited >= 0.5*o.client*max(1, o.tasks) && o.waited >= 0.05 && o.client > 0.3*total {
-		line := fmt.Sprintf("tasks waited %s for a thread of TiKV, of %s by TiDB's clock (%s, %s)", dur(o.waited), dur(o.client), o.name, attach.Plural(int(max(1, o.tasks)), "task"))
+		line := fmt.Sprintf("tasks waited %s for a thread of "+o.store()+", of %s by TiDB's clock (%s, %s)", dur(o.waited), dur(o.client), o.name, attach.Plural(int(max(1, o.tasks)), "task"))
 		r.figure(line)
 		r.fact(FactPoolWait, o.waited*1e3, "")
 		r.found("pool-exhaustion", finding.Possible, line, ratio(o.waited, total*max(1, o.tasks)))
-		r.Means = "Tasks waited in TiKV before they ran, for a thread of its read pool or for a snapshot: its host or that instance was busy."
+		r.Means = "Tasks waited in " + o.store() + " before they ran, for a thread of its read pool or for a snapshot: its host or that instance was busy."
 		return true
 	}
 	if lock := value(group(o.text, "lock_keys:"), "time"); lock > 0.3*total {
@@ -219,13 +239,15 @@ func planBackoff(r *result, o *operator, total float64) bool {
 	return false
 }
 
-// misjudged is the operator whose estimate was most wrong: a hundred times and 10 000 rows.
-func misjudged(ops []*operator) (worst *operator) {
+// misjudged is the operator whose estimate was most too low: ten times and 10 000 rows. Fewer rows
+// than estimated cost nobody time: a limit or a filter in the scan itself may have made them few.
+// What an operator above the slow one was thought to give cost that one nothing.
+func misjudged(ops []*operator, slow *operator) (worst *operator) {
 	for _, o := range ops {
-		if o.act < 0 || o.est < 0 || max(o.act, o.est) < 1e4 || max(o.act, o.est) < 100*max(1, min(o.act, o.est)) {
+		if o.est < 0 || o.act < 1e4 || o.act < 10*max(1, o.est) || slices.Contains(under(ops, o), slow) {
 			continue
 		}
-		if worst == nil || max(o.act, o.est) > max(worst.act, worst.est) {
+		if worst == nil || o.act*max(1, worst.est) > worst.act*max(1, o.est) {
 			worst = o
 		}
 	}

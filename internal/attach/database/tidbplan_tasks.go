@@ -16,19 +16,19 @@ func (o *operator) oneByOne(r *result, total float64) bool {
 	if o.tasks < 2 || value(cop, "max_distsql_concurrency") != 1 || rpc < 0.5*total || rpc > 1.1*total {
 		return false
 	}
-	line := fmt.Sprintf("%s ran one after another in %s: %s of %s were requests to TiKV", attach.Plural(int(min(o.tasks, 1e9)), "task"), o.name, dur(rpc), dur(total))
+	line := fmt.Sprintf("%s ran one after another in %s: %s of %s were requests to %s", attach.Plural(int(min(o.tasks, 1e9)), "task"), o.name, dur(rpc), dur(total), o.store())
 	r.figure(line)
 	work := value(cop, "tot_proc")
 	if work < 0 {
 		return true
 	}
-	line = fmt.Sprintf("of them, TiKV says that the tasks waited %s and worked %s", dur(o.waited), dur(work))
+	line = fmt.Sprintf("of them, %s says that the tasks waited %s and worked %s", o.store(), dur(o.waited), dur(work))
 	r.figure(line)
 	if o.waited >= work && o.waited >= 0.3*total {
 		r.fact(FactPoolWait, o.waited*1e3, "")
 		r.candidate("pool-exhaustion", line)
 		r.candidate("cpu-contention", line)
-		r.Means = "The tasks ran one by one, and TiKV let them wait longer than it worked on them: for a thread of its read pool, for a snapshot, or for a CPU."
+		r.Means = "The tasks ran one by one, and " + o.store() + " let them wait longer than it worked on them: for a thread of its read pool, for a snapshot, or for a CPU."
 	}
 	return true
 }
@@ -81,7 +81,59 @@ func (o *operator) joinWaits(r *result) {
 	r.figure(fmt.Sprintf("its workers waited for rows to join, for %s of %s of them all (fetch)", dur(fetch), dur(all)))
 }
 
-// readsTiKV reports whether an operator only waits for what TiKV reads.
-func (o *operator) readsTiKV() bool {
+// readsStore reports whether an operator only waits for what a store reads.
+func (o *operator) readsStore() bool {
 	return o.task == "root" && (strings.HasPrefix(o.name, "TableReader") || strings.HasPrefix(o.name, "IndexReader") || strings.HasPrefix(o.name, "IndexLookUp"))
+}
+
+// store is the server that runs an operator of a store.
+func (o *operator) store() string {
+	if strings.Contains(o.task, "tiflash") || strings.Contains(o.text, "tiflash_task:") {
+		return "TiFlash"
+	}
+	return "TiKV"
+}
+
+// program is the name of that server's process.
+func (o *operator) program() string {
+	if o.store() == "TiFlash" {
+		return "tiflash"
+	}
+	return "tikv-server"
+}
+
+// under are the operators below one.
+func under(ops []*operator, o *operator) []*operator {
+	from := slices.Index(ops, o) + 1
+	for i, other := range ops[from:] {
+		if other.depth <= o.depth {
+			return ops[from : from+i]
+		}
+	}
+	return ops[from:]
+}
+
+// storesBelow names the store that an operator reads from.
+func storesBelow(ops []*operator, o *operator) string {
+	for _, below := range under(ops, o) {
+		if below.task != "root" {
+			return below.store()
+		}
+	}
+	return o.store()
+}
+
+// tookOf says an operator's time. It is a sum where workers ran it at the same time: then it may be
+// more than the whole.
+func tookOf(ops []*operator, o *operator, total float64) string {
+	summed := o.time > total
+	for _, up := range ops {
+		if n := value(group(up.text, "table_task:"), "concurrency"); n > 1 && slices.Contains(under(ops, up), o) && !strings.HasPrefix(o.name, "Index") {
+			summed = true
+		}
+	}
+	if !summed {
+		return fmt.Sprintf("%s took %s of %s", o.name, dur(o.time), dur(total))
+	}
+	return fmt.Sprintf("%s took %s, added up over workers that ran at the same time; the whole took %s", o.name, dur(o.time), dur(total))
 }
