@@ -279,8 +279,11 @@ func readRedisInfo(p *attach.Part) attach.Reading {
 		r.Title += ", version " + v
 	}
 	if up := num("uptime_in_seconds"); up > 0 {
-		cpu := num("used_cpu_user") + num("used_cpu_sys")
-		r.figure(fmt.Sprintf("up %s; its threads used %s of a CPU since then", dur(up), percent(cpu, up)))
+		text := "up " + dur(up)
+		if f["used_cpu_user"] != "" && f["used_cpu_sys"] != "" {
+			text += fmt.Sprintf("; its threads used %s of a CPU since then", percent(num("used_cpu_user")+num("used_cpu_sys"), up))
+		}
+		r.figure(text)
 	}
 	if v, ok := f["instantaneous_ops_per_sec"]; ok {
 		line := v + " commands/s now"
@@ -334,7 +337,11 @@ func memoryFigures(r *result, f map[string]string, num func(string) float64) {
 		r.Signs = append(r.Signs, attach.Sign{Cause: "page-fault", Grade: attach.Risk, Proof: []string{fmt.Sprintf("%s resident of %s used", bytesText(rss), bytesText(used))}})
 	}
 	if limit := num("maxmemory"); limit > 0 && used > 0.95*limit {
-		r.figure(fmt.Sprintf("memory is at %s of maxmemory; %s keys evicted since the start", percent(used, limit), cmp.Or(f["evicted_keys"], "0")))
+		text := fmt.Sprintf("memory is at %s of maxmemory", percent(used, limit))
+		if n := f["evicted_keys"]; n != "" {
+			text += fmt.Sprintf("; %s keys evicted since the start", n)
+		}
+		r.figure(text)
 	}
 	if f["loading"] == "1" {
 		r.figure("it loads its data set and answers nobody")
