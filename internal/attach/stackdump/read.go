@@ -137,12 +137,15 @@ func (d *dump) convoyed(r *attach.Reading, t tally, list []*convoy) {
 			r.Figures = append(r.Figures, h)
 			sign.Proof = append(sign.Proof, h)
 		}
+		if !c.shown() {
+			continue
+		}
 		if c.cycle {
 			sign.Remedy = deadlockRemedy
 		}
-		if c.cycle || float64(c.waiters) >= 0.2*float64(t.busy()) && (c.waiters > 2 || c.sure || t.total < 20) {
+		if c.cycle || c.one() && float64(c.waiters) >= 0.2*float64(t.busy()) && (c.waiters > 2 || c.sure || t.total < 20) {
 			sign.Grade, sign.Sure = attach.Found, finding.Possible
-			if c.cycle || c.sure || c.waiters > 2 && c.one() {
+			if c.cycle || c.sure || c.waiters > 2 {
 				sign.Sure = finding.Supported
 			}
 		}
@@ -171,10 +174,19 @@ func (d *dump) convoyed(r *attach.Reading, t tally, list []*convoy) {
 	}
 }
 
-// one reports whether the waiters certainly want one lock: its address is known, or there is only
-// one of its sort.
+// leastWithoutAddress is how many threads must stand in one function for it to be said that they
+// may want one lock, where the dump has no address of it.
+const leastWithoutAddress = 3
+
+// shown reports whether the dump shows a queue, or what fits one.
+func (c *convoy) shown() bool {
+	return c.one() || c.holder != nil || c.waiters >= leastWithoutAddress
+}
+
+// one reports whether the waiters certainly want one lock: the dump names it or its holder, or
+// there is only one of its sort.
 func (c *convoy) one() bool {
-	return c.addr != "" || c.kind == stackCache || c.kind == loaderLock || c.kind == interpreter || c.kind == addressSpace
+	return c.addr != "" || c.sure || c.cycle || c.kind == stackCache || c.kind == loaderLock || c.kind == interpreter || c.kind == addressSpace
 }
 
 // means is the sentence about the first lock.
@@ -190,11 +202,10 @@ func (c *convoy) means() string {
 		return "Threads queue to allocate and free memory: the allocator's lock, not one of the program's."
 	case c.kind == loaderLock:
 		return "Threads queue for the loader's lock; C++ exceptions take it at every throw before glibc 2.35."
+	case !c.one():
+		return fmt.Sprintf("%d threads stand in one function and wait for a lock: it fits a queue, and each may want another lock.", c.waiters)
 	case c.holder != nil && c.holder.doing == lock:
 		return "The threads form a convoy, and the holder itself waits for another lock: a chain."
-	}
-	if !c.one() {
-		return "If it is one lock, the threads form a convoy: they get it one after the other."
 	}
 	return "The threads form a convoy: they go through one section one after the other."
 }
