@@ -1,8 +1,11 @@
 package stackdump
 
 import (
+	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
 )
 
 // pyPlace is a function of a library in which a Python thread waits.
@@ -43,10 +46,13 @@ var pyPlaces = []pyPlace{
 	{"httpcore/_backends/sync.py", "read connect_tcp start_tls", remote, false},
 }
 
+// pyBase is a function's name without its class, which newer versions of py-spy print.
+func pyBase(f frame) string { return f.fn[strings.LastIndexByte(f.fn, '.')+1:] }
+
 // has reports whether a frame is of this place. A file of the standard library stands in Python's
 // own folder, or py-spy prints it without one: a program may have a queue.py of its own.
 func (p pyPlace) has(f frame) bool {
-	name := f.fn[strings.LastIndexByte(f.fn, '.')+1:]
+	name := pyBase(f)
 	if p.fns != "" && !strings.Contains(" "+p.fns+" ", " "+name+" ") {
 		return false
 	}
@@ -89,6 +95,10 @@ func (t *thread) placeKnown() bool {
 			if p.file == "queue.py" && slices.ContainsFunc(t.frames[i+1:min(len(t.frames), i+4)], poolFrame) {
 				t.doing = pooled // the pool keeps its free connections in a queue
 			}
+			if p.file == "queue.py" && t.doing == idle && !ownLoop(t.frames[i+1:]) {
+				t.doing, t.shared = signal, "what a queue gives"
+				t.site = t.pyCaller()
+			}
 			if p.does == lock {
 				t.kind, t.site = loggerLock, "logging"
 			}
@@ -99,6 +109,34 @@ func (t *thread) placeKnown() bool {
 		}
 	}
 	return false
+}
+
+// ownLoop reports whether a queue's callers are a thread's own loop: one function of the program at
+// most, above the thread's first. Whoever takes from a queue deeper than that is at work.
+func ownLoop(callers []frame) bool {
+	n := 0
+	for i, f := range callers {
+		switch first := i+1 < len(callers) && pyBase(callers[i+1]) == "_bootstrap_inner"; {
+		case tail(f.path) == "logging/handlers.py" || f.file == "queue.py":
+		case f.file == "threading.py" || strings.HasSuffix(f.file, "/threading.py"), first, f.fn == "<module>":
+			return n <= 1
+		case !worksAbove(f), slices.ContainsFunc(pyPlaces, func(p pyPlace) bool { return p.does == idle && p.has(f) }):
+			return n <= 1
+		default:
+			n++
+		}
+	}
+	return n <= 1
+}
+
+// pyCaller is the innermost function that is not of Python's own waits, with its place.
+func (t *thread) pyCaller() string {
+	for _, f := range t.frames {
+		if base := f.file[strings.LastIndexByte(f.file, '/')+1:]; base != "threading.py" && base != "queue.py" {
+			return fmt.Sprintf("%s (%s:%s)", f.fn, f.file, f.args)
+		}
+	}
+	return t.where()
 }
 
 // worksAbove reports whether a frame is of other code than the libraries that wait for work.
@@ -127,4 +165,40 @@ func servesFrame(f frame) bool {
 		}
 	}
 	return false
+}
+
+// permit takes a thread that waits in the function at a place for a semaphore's permit, and reports
+// whether it does. Python 3's locks are in C and have no such frame; Python 2's have.
+func (t *thread) permit(at int) bool {
+	if at+1 >= len(t.frames) || pyBase(t.frames[at]) != "acquire" || strings.Contains(t.frames[at].fn, "RLock") ||
+		!strings.HasSuffix(t.frames[at].file, "threading.py") ||
+		at == 0 && (t.old || strings.Contains(t.frames[at].path, "python2")) {
+		return false
+	}
+	t.doing, t.shared, t.site = signal, "a semaphore's permit", t.pyCaller()
+	return true
+}
+
+// permits adds what fits an empty pool: threads that wait within their work for a permit, or for
+// what a queue gives. It reports whether there is one.
+func (d *dump) permits(r *attach.Reading) bool {
+	n, of := 0, map[string]int{}
+	for _, t := range d.threads {
+		if t.doing == signal && t.shared != "" {
+			n++
+			of[t.shared+", in "+t.site]++
+		}
+	}
+	if n == 0 {
+		return false
+	}
+	r.State = attach.CannotTell
+	most := attach.Largest(of)[0]
+	line := fmt.Sprintf("%s for %s", waits(of[most]), most)
+	r.Figures = append([]string{line}, r.Figures...)
+	r.Means = "Within their work, threads wait for a permit or for what a queue gives: look at what those do that have it, or put into it."
+	if of[most] > 2 {
+		r.Signs = append(r.Signs, attach.Sign{Cause: "pool-exhaustion", Grade: attach.Candidate, Share: share(of[most], d.total()), Proof: []string{line}})
+	}
+	return true
 }

@@ -161,7 +161,9 @@ func parsePython(lines []paste.Line) *dump {
 	all := len(d.threads)
 	d.dropEmpty()
 	d.bare = all - len(d.threads)
+	old := slices.ContainsFunc(lines, func(l paste.Line) bool { return strings.HasPrefix(l.Text, "Python v2") })
 	for _, t := range d.threads {
+		t.old = old
 		t.placePython()
 	}
 	return d
@@ -191,14 +193,20 @@ func (t *thread) placePython() {
 		t.doing = signal
 	}
 	if len(t.frames) > 0 {
-		switch t.frames[0].fn {
-		case "acquire", "__enter__":
+		switch pyBase(t.frames[0]) {
+		case "acquire":
+			if t.permit(0) {
+				return
+			}
+			fallthrough
+		case "__enter__":
 			if at := slices.IndexFunc(t.frames, func(f frame) bool { return !strings.HasSuffix(f.file, "threading.py") }); at > 0 {
 				t.doing, t.site = lock, t.frames[at].fn
 			}
 		case "wait":
 			if strings.HasSuffix(t.frames[0].file, "threading.py") {
 				t.doing = signal
+				t.permit(1)
 			}
 		case "time_sleep", "clock_nanosleep":
 			t.doing = idle
@@ -290,6 +298,7 @@ func (d *dump) readPython() attach.Reading {
 	}
 	switch {
 	case len(d.threads) < 2 || len(r.Signs) > 0:
+	case d.permits(&r):
 	case gil != nil && off+on >= 3 && n > 1 && gil.passes(top):
 		d.candidate(&r, "interpreter-lock", fmt.Sprintf("%d threads stand off the CPU in the line where the one with the GIL runs: %s", n, top))
 	case gil != nil && on >= 2 && native == 0:

@@ -48,6 +48,9 @@ type wait struct {
 	call  string // the library's function that it sleeps in
 	after bool   // of disk: it waits for a thread that is in a call on a file
 	child bool   // that waits for another process to end or to stop
+	// shared is what it waits for within its work, of which others have all: a permit, what a queue
+	// gives; "": nothing that the dump shows.
+	shared string
 }
 
 // A rule knows what a thread does from a function in its stack. The first rule that fits counts.
