@@ -336,18 +336,18 @@ func (d *dump) afterFiles() int {
 
 // frameless is how many threads have no frames: a JVM lists its own so, at work or not.
 func (d *dump) frameless() int {
-	return d.count(func(t *thread) bool { return t.doing == idle && len(t.frames) == 0 })
+	return d.count(func(t *thread) bool { return t.doing == idle && !t.wanted && len(t.frames) == 0 })
 }
 
 // children is how many threads wait for another process: a child to end, or one that is traced to
 // stop.
 func (d *dump) children() int {
-	return d.count(func(t *thread) bool { return t.doing == idle && t.child })
+	return d.count(func(t *thread) bool { return t.doing == idle && !t.wanted && t.child })
 }
 
 // joining is how many threads wait for another one to end.
 func (d *dump) joining() int {
-	return d.count(func(t *thread) bool { return t.doing == idle && t.joins })
+	return d.count(func(t *thread) bool { return t.doing == idle && !t.wanted && t.joins })
 }
 
 // beheaded is how many threads lack the frames that say what they do.

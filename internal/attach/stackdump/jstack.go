@@ -356,6 +356,7 @@ func placeJVM(t *thread) {
 		t.doing = remote
 		if !slices.ContainsFunc(t.frames, clientFrame) {
 			t.doing = idle // a connection that waits for its client's next request
+			t.socket = ownFunction(t.frames)
 		}
 	}
 }
@@ -365,6 +366,16 @@ func placeJVM(t *thread) {
 func restless(f frame) bool {
 	return !strings.HasPrefix(f.fn, "java.lang.Object.wait") && !strings.HasSuffix(f.fn, ".Unsafe.park") && !strings.HasPrefix(f.fn, "java.util.concurrent.locks.LockSupport.park") &&
 		!strings.HasPrefix(f.fn, "java.lang.ref.Reference.") && !strings.HasPrefix(f.fn, "java.util.concurrent.ForkJoinPool.")
+}
+
+// ownFunction is the innermost function that is not of Java's own packages.
+func ownFunction(frames []frame) string {
+	for _, f := range frames {
+		if !slices.ContainsFunc([]string{"java.", "javax.", "jdk.", "sun.", "com.sun."}, func(p string) bool { return strings.HasPrefix(f.fn, p) }) {
+			return short(f.fn)
+		}
+	}
+	return frames[0].fn
 }
 
 // clientFrame reports whether a frame is one of a client that waits for an answer.

@@ -20,6 +20,9 @@ func (d *dump) tally() tally {
 	for _, th := range d.threads {
 		at := map[doing]*int{idle: &t.idle, lock: &t.lock, disk: &t.disk, remote: &t.remote, tableLock: &t.table, room: &t.room,
 			pooled: &t.pooled, signal: &t.signal, running: &t.running}[th.doing]
+		if th.wanted && th.doing == idle {
+			at = &t.running
+		}
 		*at += th.n
 		if t.calls[th.doing] == nil {
 			t.calls[th.doing] = map[string]int{}
@@ -46,8 +49,13 @@ func (t tally) most(w doing) string {
 // read says what a dump says.
 func (d *dump) read() attach.Reading {
 	d.dropTorn()
-	t := d.tally()
 	list := d.convoys()
+	for _, c := range list {
+		if c.sure && c.holder != nil {
+			c.holder.wanted = true // others wait for it: it is not idle, whatever it does
+		}
+	}
+	t := d.tally()
 	r := attach.Reading{
 		Title:  fmt.Sprintf("%s, %s", d.tool, threads(t.total)),
 		Glance: true,
@@ -265,6 +273,8 @@ func (t *thread) does() string {
 		return "it waits for room in a full queue" + in(t.call)
 	case idle, signal:
 		switch {
+		case t.socket != "":
+			return "it reads a socket, in " + t.socket
 		case t.child:
 			return "it waits for another process, a child or one that it traces," + in(t.call)
 		case t.joins:

@@ -33,6 +33,7 @@ type thread struct {
 	cropped bool    // its innermost frames are left out: the first one has another number than 0
 	joins   bool    // it waits for another thread of the process to end
 	old     bool    // of Python 2
+	wanted  bool    // it holds a lock that others wait for
 	pipe    bool    // it reads what another process writes
 	state   string  // a word of the dump for what it does: RUNNABLE, active+gil; "": none
 	cpu     float64 // seconds of CPU since its start; 0 with age: the dump does not say

@@ -39,15 +39,16 @@ const (
 
 // wait is what a thread does and where.
 type wait struct {
-	doing doing
-	kind  lockKind
-	addr  string // of the lock; "": not in the dump
-	sym   string // the lock's symbol, where the dump has it
-	site  string // the function that waits, past the library's own
-	from  int    // index of the site's frame
-	call  string // the library's function that it sleeps in
-	after bool   // of disk: it waits for a thread that is in a call on a file
-	child bool   // that waits for another process to end or to stop
+	doing  doing
+	kind   lockKind
+	addr   string // of the lock; "": not in the dump
+	sym    string // the lock's symbol, where the dump has it
+	site   string // the function that waits, past the library's own
+	from   int    // index of the site's frame
+	call   string // the library's function that it sleeps in
+	after  bool   // of disk: it waits for a thread that is in a call on a file
+	child  bool   // that waits for another process to end or to stop
+	socket string // the program's function that reads a socket; "": none does
 	// shared is what it waits for within its work, of which others have all: a permit, what a queue
 	// gives; "": nothing that the dump shows.
 	shared string
