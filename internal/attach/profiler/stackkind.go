@@ -364,7 +364,7 @@ func offSigns(r *attach.Reading, w *waiting, busy float64, micro bool) {
 		}
 		return
 	}
-	w.whole = busy
+	w.whole, w.of = busy, "what is not waiting for work"
 	w.signs(r, finding.Possible)
 	for i := range r.Signs {
 		if s := &r.Signs[i]; micro && s.Grade == attach.Found && s.Share*busy < 1e6 { // over how long is not said
@@ -382,7 +382,7 @@ func offSigns(r *attach.Reading, w *waiting, busy float64, micro bool) {
 	}
 	switch {
 	case len(r.Signs) > 0 && len(r.Signs[0].Proof) > 0:
-		r.Means = "Of what is not waiting for work: " + r.Signs[0].Proof[0] + "."
+		r.Means = upper(r.Signs[0].Proof[0]) + "."
 		r.Next = append(r.Next, record(0, "whose requests waited in it"))
 	case w.share(waitedPeer) >= 0.5:
 		r.Means = fmt.Sprintf("Of the rest, %s waits for the network: for an answer, or for a client that asks nothing. Which of them is not in it.", pct(w.share(waitedPeer)))
