@@ -19,6 +19,7 @@ type cpuUse struct {
 	load                       bool    // runnable is a load average, which counts D as well
 	still                      bool    // next to nothing is read from disks or written to them meanwhile
 	passed                     bool    // by the load average, no thread waited through the last minute
+	bars                       bool    // of one screen's bars, so that what follows is a candidate at most
 }
 
 // Thresholds in percent of CPU time, and of threads for each CPU.
@@ -182,7 +183,15 @@ func (c cpuUse) queue(v *verdict) {
 		v.means("the CPUs are %s %% busy; whether threads queue for them depends on how many CPUs there are", plain(busy))
 		v.not("r counts the threads that run as well: 8 of them on 8 CPUs are no queue")
 		v.next("nproc", "threads queue only if more of them are runnable than there are CPUs")
-	case c.cpus > 0 && c.runnable >= queueMatters*float64(c.cpus) && (c.samples >= enoughSamples || c.load):
+	case c.cpus > 0 && c.runnable >= queueMatters*float64(c.cpus) && (c.bars || v.pid > 0 || c.samples < enoughSamples && !c.load):
+		v.candidate("cpu-contention", share, proof)
+		v.candidate("runqueue-saturation", share, proof)
+		if v.pid > 0 {
+			v.means("more threads want to run than there are CPUs: %s on %d; nearly all of the CPU time is of one process, so they may be its own", plain(c.runnable), c.cpus)
+		}
+		v.means("more threads want to run than there are CPUs: %s on %d", plain(c.runnable), c.cpus)
+		v.not("whose threads wait, and whether they are the service's")
+	case c.cpus > 0 && c.runnable >= queueMatters*float64(c.cpus):
 		v.found("cpu-contention", finding.Possible, share, proof)
 		if c.runnable >= queueMuch*float64(c.cpus) {
 			v.candidate("runqueue-saturation", share, proof)

@@ -1,6 +1,8 @@
 package systool
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -111,7 +113,7 @@ func readHtop(p *attach.Part) attach.Reading {
 			}
 		}
 	}
-	c := cpuUse{id: 100, samples: 1, runnable: -1, blocked: -1, cpus: len(busy)}
+	c := cpuUse{id: 100, samples: 1, runnable: -1, blocked: -1, cpus: len(busy), bars: true}
 	if len(busy) > 0 {
 		c.us = attach.Sum(busy) / float64(len(busy))
 		c.id = 100 - c.us
@@ -126,6 +128,7 @@ func readHtop(p *attach.Part) attach.Reading {
 	}
 	s.cpus = len(busy)
 	s.processes(v, false) // a process stands beside its own threads: nothing is summed
+	s.mostOf(v, c)
 	s.family(v, deep)
 	if len(busy) > 0 {
 		s.unseen(v, c)
@@ -156,4 +159,20 @@ func readHtop(p *attach.Part) attach.Reading {
 		v.room(c, s.mem.total > 0)
 	}
 	return v.done()
+}
+
+// mostOf says that one process uses nearly all of what the CPUs do. Its row has the CPU time of all
+// of its threads.
+func (s *screen) mostOf(v *verdict, c cpuUse) {
+	t := table{names: s.names, rows: s.rows}
+	if len(t.rows) == 0 || c.cpus == 0 || !t.has("%CPU") {
+		return
+	}
+	top := slices.MaxFunc(t.rows, func(a, b row) int { return cmp.Compare(t.num(a, "%CPU"), t.num(b, "%CPU")) })
+	use, busy := t.num(top, "%CPU"), (100-c.id)*float64(c.cpus)
+	if use < 100 || use < mostOfIt*busy {
+		return
+	}
+	v.pid, _ = whole(t.cell(top, "PID"))
+	v.Figures = slices.Insert(v.Figures, min(1, len(v.Figures)), fmt.Sprintf("%s %% of the %s %% that are busy are of the process %d", plain(use), plain(busy), v.pid))
 }

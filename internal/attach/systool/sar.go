@@ -134,7 +134,14 @@ func (s *sysstatTables) sarQueue(v *verdict) {
 	v.fact(RunQueue, queue)
 	proof := v.Figures[len(v.Figures)-1]
 	switch {
-	case s.cpus > 0 && queue >= queueMatters*float64(s.cpus)+1 && len(t.rows) >= enoughSamples:
+	case s.cpus > 0 && queue >= queueMatters*float64(s.cpus)+1 && len(t.rows) < enoughSamples:
+		share := (queue - float64(s.cpus)) / queue
+		v.candidate("cpu-contention", share, proof)
+		v.candidate("runqueue-saturation", share, proof)
+		v.means("more threads want to run than there are CPUs: %s on %d, in %s", plain(queue), s.cpus, samples(len(t.rows)))
+		v.not("whose threads wait, and whether they are the service's")
+		v.next("pidstat -u -w -t -p PID 1 10", "%wait and nvcswch/s of the service's own threads")
+	case s.cpus > 0 && queue >= queueMatters*float64(s.cpus)+1:
 		v.found("cpu-contention", finding.Possible, (queue-float64(s.cpus))/queue, proof)
 		if queue >= queueMuch*float64(s.cpus) {
 			v.candidate("runqueue-saturation", 0, proof)
@@ -276,7 +283,7 @@ func (s *sysstatTables) sarPaging(v *verdict) {
 		}
 	}
 	switch {
-	case major >= majorMuch && len(t.rows) >= enoughSamples:
+	case major >= majorMuch:
 		v.candidate("page-fault", 0, proof)
 		v.means("%s times a second a thread of this machine reads a page from disk or swap when it touches memory", plain(major))
 		v.next("pidstat -r 1 10", "whose major faults they are: majflt/s")
