@@ -184,6 +184,7 @@ type cutter struct {
 	first     int        // how many parts there were at that prompt
 	quota     float64    // CPUs, of the last command that gives some
 	host      string     // of the last prompt that names one
+	slept     [2]string  // what the last prompt, and the one before it, did where it only slept
 	section   int
 	dull      dull
 	limit     int                   // lines of a scattered part of a long text; 0: no limit
@@ -327,7 +328,7 @@ func (c *cutter) part(kind *Kind, lines []paste.Line) *Part {
 	if p.PID == 0 {
 		p.PID = pidOf(p.Path)
 	}
-	p.Quota, p.Script = c.quota, scriptOf(p.Command, c.unknown)
+	p.Quota, p.Script, p.Slept = c.quota, scriptOf(p.Command, c.unknown), c.slept[1]
 	p.Title = c.title(lines[0].N)
 	c.parts = append(c.parts, p)
 	return p
@@ -342,6 +343,7 @@ func (c *cutter) typed(prompt paste.Line) {
 		c.quota = 0
 	}
 	c.host = cmp.Or(prompt.Host, c.host)
+	c.slept = [2]string{onlySleeps(prompt.Command), c.slept[0]}
 	if q := quotaOf(prompt.Command); q > 0 {
 		c.quota = q
 	}
@@ -354,6 +356,14 @@ func (c *cutter) typed(prompt paste.Line) {
 
 // addressPrompt is the prompt of a client that shows which server it asks, as redis-cli does.
 var addressPrompt = pattern.New(`^\s*[\w.-]+:\d{2,5}(?:\[\d+\])?(?:\([A-Z]+\))?> `)
+
+// onlySleeps is a command that does nothing but sleep; "": it does something.
+func onlySleeps(command string) string {
+	if f := strings.Fields(command); len(f) == 2 && f[0] == "sleep" {
+		return command
+	}
+	return ""
+}
 
 // ownPrompt reports whether a prompt is one of a tool that runs, as "(pprof) " is, and no shell's.
 func ownPrompt(prompt paste.Line) bool {

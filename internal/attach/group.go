@@ -66,7 +66,7 @@ func series(parts []*Part) (out []*Part, notes []string) {
 			text = fmt.Sprintf("%s: nothing tells whether %s and %s are one place before and after, so no rate is made of them", p.Kind.Name, last.where(), p.where())
 		case p.Kind.Joins, p.Kind.Session != nil && p.Kind.Session(last.Command, p.Command):
 			last.Lines = append(last.Lines, p.Lines...)
-			last.Command += "; " + p.Command // it may say how long it slept before
+			last.Command += "; " + p.Slept + "; " + p.Command // it may say how long it slept before
 			continue
 		}
 		if text != "" && !noted[p.Kind] {

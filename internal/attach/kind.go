@@ -126,6 +126,7 @@ type Part struct {
 	Command string // the command of the prompt above it; "": none
 	Prompt  string // that prompt's line as it stood, which may show a folder
 	Script  string // the bpftrace program that it ran, where the paste shows it; "": it does not
+	Slept   string // the command of the prompt before that one, where it only slept; "": it did not
 	Title   string // the line of prose right above it, as people write "after the restart:"; "": none
 
 	// What prompts, commands and prefixes of its lines say of where it is from.

@@ -17,6 +17,7 @@ import (
 type file struct {
 	path  string
 	lines []paste.Line
+	slept float64 // seconds that the prompts of its session slept before it
 }
 
 func (f file) base() string { return path.Base(f.path) }
@@ -160,7 +161,7 @@ func claimFiles(lines []paste.Line) (files []file, n int) {
 			if last := len(files) - 1; last >= 0 && files[last].path == p {
 				files[last].lines = append(files[last].lines, l)
 			} else {
-				files = append(files, file{p, []paste.Line{l}})
+				files = append(files, file{path: p, lines: []paste.Line{l}})
 			}
 			n++
 			values++
@@ -178,7 +179,7 @@ func claimFiles(lines []paste.Line) (files []file, n int) {
 		if m == 0 && !strings.HasPrefix(text, "==>") {
 			break
 		}
-		files = append(files, file{p, lines[n+1 : n+1+m]})
+		files = append(files, file{path: p, lines: lines[n+1 : n+1+m]})
 		n += 1 + m
 		values += m
 	}

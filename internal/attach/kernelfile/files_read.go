@@ -203,7 +203,13 @@ func statsOf(files []file) ([]sample, []pairs) {
 	for _, f := range files {
 		p.Lines = append(p.Lines, f.lines...)
 	}
-	return pairSamples(p)
+	all, m := pairSamples(p)
+	if len(all) == len(files) {
+		for i := 1; i < len(all); i++ {
+			all[i].after = files[i].slept - files[i-1].slept
+		}
+	}
+	return all, m
 }
 
 // readPids says how near a group is to its limit of threads.

@@ -118,12 +118,26 @@ func span(all []sample) float64 {
 	return all[1].after
 }
 
-// slept is how long the part's command slept between its samples: "cat F; sleep 10; cat F".
+// slept is how long the part's command slept between its samples: "cat F; sleep 10; cat F". What it
+// slept before the first one does not count.
 func slept(p *attach.Part) float64 {
-	_, rest, ok := strings.Cut(p.Command, "sleep ")
-	word, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
-	v, err := strconv.ParseFloat(strings.Trim(word, ";&s"), 64)
-	if !ok || err != nil || !(v > 0) || v > 86400 {
+	parts := strings.FieldsFunc(p.Command, func(r rune) bool { return r == ';' || r == '&' })
+	for _, part := range parts[min(1, len(parts)):] {
+		if v := sleepOf(part); v > 0 {
+			return v
+		}
+	}
+	return 0
+}
+
+// sleepOf is how many seconds a command sleeps; 0: it does something else.
+func sleepOf(command string) float64 {
+	f := strings.Fields(command)
+	if len(f) < 2 || f[0] != "sleep" {
+		return 0
+	}
+	v, err := strconv.ParseFloat(strings.TrimSuffix(f[1], "s"), 64)
+	if err != nil || !(v > 0) || v > 86400 {
 		return 0
 	}
 	return v

@@ -44,6 +44,7 @@ type session struct {
 	lines []paste.Line
 	at    int
 	when  []paste.Line // the time that date printed, until a file follows
+	slept float64      // seconds of all its sleeps so far
 	// folder is the group's, where a prompt or a cd says it: names without one are below it.
 	folder string
 }
@@ -85,7 +86,9 @@ func (s *session) prompt(command string) (files []file, ok bool) {
 			if len(words) > 1 && strings.HasPrefix(words[1], groupRoot) {
 				s.folder = strings.TrimRight(words[1], "/")
 			}
-		case "sleep", "sync", "clear":
+		case "sleep":
+			s.slept += sleepOf(part)
+		case "sync", "clear":
 		case "cat", "head", "tail", "more":
 			more, ok := s.cat(words[1:])
 			if files = append(files, more...); !ok {
@@ -114,7 +117,7 @@ func (s *session) cat(words []string) (files []file, ok bool) {
 		if m == 0 || strings.HasPrefix(strings.TrimSpace(s.lines[s.at].Text), "cat: ") {
 			return files, len(files) > 0
 		}
-		f := file{path: p, lines: s.lines[s.at : s.at+m]}
+		f := file{path: p, lines: s.lines[s.at : s.at+m], slept: s.slept}
 		if s.folder != "" && !path.IsAbs(p) {
 			f.path = path.Join(s.folder, p)
 		}
