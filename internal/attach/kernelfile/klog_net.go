@@ -244,7 +244,7 @@ func (r *report) readNotes(out *attach.Reading) {
 }
 
 // complaint is how messages speak of a fault, whatever the driver.
-var complaint = pattern.New(`(?i)\b(?:not respond\w*|timed[ -]?out|time-?out|out of memory|dropp(?:ed|ing)|overflow\w*|stuck|deadlock\w*|lost connection|link (?:is )?(?:lost|not ready)|i/o error|read-only|corrupt\w*|exhausted|limit exceeded|too many|hang|hung|starv\w*|reset(?:ting)? (?:adapter|controller|device)|failed to)\b`)
+var complaint = pattern.New(`(?i)\b(?:not respond\w*|timed[ -]?out|time-?out|out of memory|dropp(?:ed|ing)|overflow\w*|stuck|deadlock\w*|lost connection|link (?:is )?(?:lost|not ready)|i/o error|re-?mount\w* [\w ]*read-only|corrupt\w*|exhausted|limit exceeded|too many|hang|hung|starv\w*|reset(?:ting)? (?:adapter|controller|device)|failed to)\b`)
 
 // complain notes a line that speaks of a fault and is in no table: then a log is not healthy.
 func (r *report) complain(text string) {
