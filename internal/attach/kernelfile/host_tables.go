@@ -201,12 +201,16 @@ var interrupts = &attach.Kind{
 	},
 }
 
-// evenly is how much more than the mean of all CPUs one may have where work is even over them.
-const evenly = 1.5
+// evenly is how much more than the mean of all CPUs one may have where work is even over them, and
+// evenShare the most that it may have of all.
+const (
+	evenly    = 1.5
+	evenShare = 0.6
+)
 
 // spread says which share the busiest CPU has.
 func (w tableRow) spread(cpus int) string {
-	if w.top*float64(cpus) <= evenly*w.sum {
+	if w.top*float64(cpus) <= evenly*w.sum && w.top <= evenShare*w.sum {
 		return fmt.Sprintf(", even over the CPUs (%s at most, on CPU %d)", percent(w.top/w.sum), w.cpu)
 	}
 	return fmt.Sprintf(", %s of them on CPU %d", nearly(w.top/w.sum), w.cpu)
