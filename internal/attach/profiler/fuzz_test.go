@@ -10,6 +10,7 @@ import (
 
 func FuzzPerfReport(f *testing.F)   { fuzz.Kind(f, perfReport) }
 func FuzzStraceCount(f *testing.F)  { fuzz.Kind(f, straceCount) }
+func FuzzLtraceCount(f *testing.F)  { fuzz.Kind(f, ltraceCount) }
 func FuzzHistogram(f *testing.F)    { fuzz.Kind(f, bpfHistogram) }
 func FuzzLinuxKI(f *testing.F)      { fuzz.Kind(f, linuxKI) }
 func FuzzPerfScript(f *testing.F)   { fuzz.Kind(f, perfScript) }

@@ -9,7 +9,23 @@ import (
 	"github.com/whystall/whystall/internal/format/paste"
 )
 
-var straceCount = &attach.Kind{Name: "strace -c", Claim: claimStraceCount, Read: readStraceCount}
+var (
+	straceCount = &attach.Kind{Name: "strace -c", Read: readStraceCount, Claim: func(lines []paste.Line) int {
+		n := claimCounts(lines)
+		return attach.ClaimIf(!ofFunctions(lines[:n]), n)
+	}}
+	ltraceCount = &attach.Kind{Name: "ltrace -c", Read: readStraceCount, Claim: func(lines []paste.Line) int {
+		n := claimCounts(lines)
+		return attach.ClaimIf(ofFunctions(lines[:n]), n)
+	}}
+)
+
+// ofFunctions reports whether a table counts calls of functions, which ltrace does.
+func ofFunctions(lines []paste.Line) bool {
+	return slices.ContainsFunc(lines, func(l paste.Line) bool {
+		return countHead(strings.TrimSpace(l.Text)) && strings.Contains(l.Text, "function")
+	})
+}
 
 // callRow is a row of strace -c or ltrace -c.
 type callRow struct {
@@ -80,7 +96,7 @@ func countHead(text string) bool {
 	return strings.HasPrefix(text, "% time") && strings.Contains(text, "calls") && !strings.Contains(text, "cumulative")
 }
 
-func claimStraceCount(lines []paste.Line) int {
+func claimCounts(lines []paste.Line) int {
 	first := strings.TrimSpace(lines[0].Text)
 	row, isRow := callRowOf(first)
 	if (!isRow || row.name == nameless) && !countHead(first) && !straceNote(first) {
