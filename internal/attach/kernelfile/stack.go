@@ -148,10 +148,14 @@ var wchan = &attach.Kind{
 	Read: func(p *attach.Part) attach.Reading {
 		var all []wait
 		running := 0
+		counted := wchanCounted(p)
 		for _, l := range p.Lines {
 			f, count, ok := wchanLine(strings.TrimSpace(l.Text))
 			if !ok || f == "WCHAN" {
 				continue
+			}
+			if !counted {
+				count = 1 // what stands in front is the number of a thread
 			}
 			if f == "-" || f == "0" {
 				running += count
@@ -192,6 +196,23 @@ func wchanPrompt(lines []paste.Line) int {
 		return 0
 	}
 	return n
+}
+
+// wchanCounted reports whether numbers in front of functions are how often each was there: the
+// command says so, or there is none and no function comes twice.
+func wchanCounted(p *attach.Part) bool {
+	if p.Command != "" {
+		return strings.Contains(p.Command, "uniq -c")
+	}
+	seen := map[string]bool{}
+	for _, l := range p.Lines {
+		f, _, ok := wchanLine(strings.TrimSpace(l.Text))
+		if ok && seen[f] {
+			return false
+		}
+		seen[f] = ok || seen[f]
+	}
+	return true
 }
 
 // wchanLine reads a function's name, also behind a count as uniq -c writes it.
