@@ -13,8 +13,9 @@ import (
 )
 
 var ps = &attach.Kind{
-	Name:  "ps",
-	Hints: []string{"PID", "LWP", "TID", "STAT", "WCHAN", " ? ", "pts/", "tty", "D ", "R ", " S ", " I "},
+	Name: "ps",
+	Hints: []string{"PID", "LWP", "TID", "STAT", "WCHAN", " ? ", "pts/", "tty", "D ", "R ", " S ", " I ",
+		"Ss ", "Sl ", "sl ", "Ds ", "Dl ", "Rl ", "l+ ", "s+ ", "S+ ", "D+ ", "S< ", "I< "},
 	Claim: claimPs,
 	Read:  readPs,
 }
