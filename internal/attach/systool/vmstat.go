@@ -248,7 +248,10 @@ func readVmstat(p *attach.Part) attach.Reading {
 			v.not(fmt.Sprintf("the %s %% iowait of the first row is an average since boot", plain(wa)))
 		}
 	}
-	v.not("a machine at ease may hold a service which waits for a lock or for another server")
+	if !v.has() && !v.unsure {
+		v.not("a machine at ease may hold a service which waits for a lock or for another server")
+	}
+	v.not("whose time it is: these are figures of the whole machine")
 	return v.done()
 }
 
