@@ -271,3 +271,18 @@ func TestTwoRuns(t *testing.T) {
 		t.Errorf("one command is compared with itself: %q", a.Notes)
 	}
 }
+
+// What two parts show needs no command; what one shows does.
+func TestNextOfDecided(t *testing.T) {
+	asks := func(command string) Reading {
+		r := found("disk-wait", finding.Supported)
+		r.Next = []Next{{Command: command}}
+		return r
+	}
+	if a := Explain([]*Part{says1("iostat", asks("pidstat -d 1"))}, nil); len(a.Next) != 1 {
+		t.Errorf("one part: got %d commands, want 1", len(a.Next))
+	}
+	if a := Explain([]*Part{says1("iostat", asks("pidstat -d 1")), says1("vmstat", asks("iostat -x 1"))}, nil); len(a.Next) != 0 {
+		t.Errorf("two parts: got %v, want none", a.Next)
+	}
+}

@@ -3,6 +3,8 @@ package attach
 import (
 	"fmt"
 	"slices"
+
+	"github.com/whystall/whystall/internal/finding"
 )
 
 // Explain reads all parts and puts together what they say.
@@ -91,7 +93,7 @@ func (a *Answer) next() {
 	}
 	var all []Next
 	for _, t := range a.Told {
-		if t.State != Healthy && t.State != Context {
+		if t.State != Healthy && t.State != Context && !a.decided(t) {
 			all = append(all, t.Reading.Next...)
 		}
 	}
@@ -103,6 +105,22 @@ func (a *Answer) next() {
 			a.Next = append(a.Next, n)
 		}
 	}
+}
+
+// decided reports whether nothing is open of a part: all that it speaks for is found, and another
+// part supports it.
+func (a *Answer) decided(t *Told) bool {
+	speaks := false
+	for _, v := range a.Causes {
+		if !slices.Contains(v.From, t) {
+			continue
+		}
+		if v.Grade != Found || v.Sure != finding.Supported || len(v.From) < 2 {
+			return false
+		}
+		speaks = true
+	}
+	return speaks
 }
 
 // who is the one process that parts name; what several name differently is not filled in.
