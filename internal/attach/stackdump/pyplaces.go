@@ -168,9 +168,10 @@ func servesFrame(f frame) bool {
 }
 
 // permit takes a thread that waits in the function at a place for a semaphore's permit, and reports
-// whether it does. Python 3's locks are in C and have no such frame; Python 2's have.
+// whether it does. Python 3's locks are in C and have no such frame; Python 2's have. A semaphore's
+// __enter__ is its acquire, so that above a frame of that name something else waits.
 func (t *thread) permit(at int) bool {
-	if at+1 >= len(t.frames) || pyBase(t.frames[at]) != "acquire" || strings.Contains(t.frames[at].fn, "RLock") ||
+	if at+1 >= len(t.frames) || pyBase(t.frames[at]) != "acquire" || strings.Contains(t.frames[at].fn, "RLock") || pyBase(t.frames[at+1]) == "__enter__" ||
 		!strings.HasSuffix(t.frames[at].file, "threading.py") ||
 		at == 0 && (t.old || strings.Contains(t.frames[at].path, "python2")) {
 		return false
