@@ -221,6 +221,7 @@ func (d *dump) pools(r *attach.Reading, t tally) {
 		switch {
 		case th.doing == idle && th.site != "" && th.sleeps():
 			asleep[th.site] += th.n
+		case th.doing == signal && th.shared != "": // permits says it
 		case th.doing == signal && !unnamed:
 			signals[th.site] += th.n
 		case th.doing == idle && !unnamed:
@@ -321,7 +322,8 @@ func (d *dump) census(t tally) string {
 	}{{t.lock, "in lock waits"}, {t.disk - d.afterFiles(), "in files' calls"}, {d.afterFiles(), "waiting for another thread's call on a file"}, {t.remote, "waiting for another server"}, {t.table, "waiting for tables' locks"},
 		{t.pooled, "waiting for a pool"}, {t.room, "waiting for room in a queue"}, {t.running - d.beheaded(), "running or in calls"}, {d.beheaded(), "without their innermost frames"},
 		{d.children(), "waiting for another process"}, {d.joining(), "waiting for another thread to end"},
-		{t.idle - d.children() - d.joining() - d.frameless(), "idle (waiting for work or events, asleep)"}, {d.frameless(), "without frames"}, {t.signal, "waiting for a signal"}} {
+		{t.idle - d.children() - d.joining() - d.frameless(), "idle (waiting for work or events, asleep)"}, {d.frameless(), "without frames"},
+		{d.sharing(), "waiting for a permit or a queue"}, {t.signal - d.sharing(), "waiting for a signal"}} {
 		if w.n > 0 {
 			words = append(words, fmt.Sprintf("%d %s", w.n, w.text))
 		}
@@ -343,6 +345,11 @@ func (d *dump) frameless() int {
 // stop.
 func (d *dump) children() int {
 	return d.count(func(t *thread) bool { return t.doing == idle && !t.wanted && t.child })
+}
+
+// sharing is how many threads wait within their work for a permit, or for what a queue gives.
+func (d *dump) sharing() int {
+	return d.count(func(t *thread) bool { return t.doing == signal && t.shared != "" })
 }
 
 // joining is how many threads wait for another one to end.

@@ -66,7 +66,7 @@ func (c cpuUse) judge(v *verdict) {
 	if c.cpus > 0 {
 		v.fact(CPUs, float64(c.cpus))
 	}
-	if c.runnable >= 0 && !c.load {
+	if c.runnable >= 0 && !c.load && c.samples >= enoughSamples { // no rule finds a queue by fewer
 		v.fact(RunQueue, c.runnable)
 		if c.cpus > 0 {
 			v.fact(RunQueuePerCPU, c.runnable/float64(c.cpus))

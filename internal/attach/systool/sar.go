@@ -128,10 +128,14 @@ func (s *sysstatTables) sarQueue(v *verdict) {
 	of := ""
 	if s.cpus > 0 {
 		of = fmt.Sprintf(" on %d CPUs", s.cpus)
-		v.fact(RunQueuePerCPU, queue/float64(s.cpus))
 	}
 	v.figure("runq-sz %s at the median (%s to %s)%s, load %s", plain(queue), plain(lo), plain(hi), of, fixed(t.median("ldavg-1")))
-	v.fact(RunQueue, queue)
+	if len(t.rows) >= enoughSamples { // no rule finds a queue by fewer
+		v.fact(RunQueue, queue)
+		if s.cpus > 0 {
+			v.fact(RunQueuePerCPU, queue/float64(s.cpus))
+		}
+	}
 	proof := v.Figures[len(v.Figures)-1]
 	switch {
 	case s.cpus > 0 && queue >= queueMatters*float64(s.cpus)+1 && len(t.rows) < enoughSamples:
