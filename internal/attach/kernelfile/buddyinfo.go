@@ -218,14 +218,24 @@ func judgeZones(zones []zone) (r attach.Reading) {
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("Zone %s is fragmented: %s of its free memory cannot serve a huge page%s.", worst, nearly(1-ratio(worst.over(hugeBlock), worst.free(0))), elsewhere(zones, worst))
 		r.Figures = append([]string{zoneText(worst)}, without(r.Figures, zoneText(worst))...)
-		r.Signs = []attach.Sign{{Cause: "direct-reclaim", Grade: attach.Risk, Share: 1 - ratio(worst.over(hugeBlock), worst.free(0)), Proof: []string{zoneText(worst)}}}
+		if !served(zones, worst) {
+			r.Signs = []attach.Sign{{Cause: "direct-reclaim", Grade: attach.Risk, Share: 1 - ratio(worst.over(hugeBlock), worst.free(0)), Proof: []string{zoneText(worst)}}}
+		}
 	case free < zoneLeast:
 		r.State = attach.CannotTell
 		aside := ""
 		if cma > 0 {
 			aside = fmt.Sprintf(" beside %s of CMA, which only pages that can be moved may have", mem(cma))
 		}
-		r.Means = fmt.Sprintf("Only %s is free in the zones listed%s. That is usual where page cache fills memory, and a shortage where it does not: the watermarks and MemAvailable tell.", mem(free), aside)
+		of := "the zones listed"
+		if len(r.Figures) < len(zones) {
+			of += " but DMA, which is for old devices"
+		}
+		r.Means = fmt.Sprintf("Only %s is free in %s%s. That is usual where page cache fills memory, and a shortage where it does not: the watermarks and MemAvailable tell.", mem(free), of, aside)
+		if most := largestOf(zones); free > 0 && most <= costly {
+			r.Means += fmt.Sprintf(" None of it is in a piece larger than %s: what needs a larger one fails, or waits until memory is freed and moved.", mem(most))
+			r.Signs = []attach.Sign{{Cause: "direct-reclaim", Grade: attach.Risk, Share: 1, Proof: r.Figures[:1]}}
+		}
 		r.Next = append([]attach.Next{{Command: "grep -E 'MemTotal|MemFree|MemAvailable' /proc/meminfo; sysctl vm.min_free_kbytes", Why: "whether memory is short"}}, r.Next...)
 	case huge < hugeLeast*free:
 		r.State = attach.CannotTell
@@ -236,6 +246,19 @@ func judgeZones(zones []zone) (r attach.Reading) {
 		r.Means = fmt.Sprintf("%s of %s free is in blocks of 2 MiB or more: huge pages and large buffers can be served.", mem(huge), mem(free))
 	}
 	return r
+}
+
+// costly is the largest piece, in bytes, for which the kernel tries on and on (order 3).
+const costly = 32 << 10
+
+// largestOf is the bytes of the largest free block of the zones; the zone DMA is left out.
+func largestOf(zones []zone) (most float64) {
+	for _, z := range zones {
+		if n := z.largest(); n >= 0 && (z.name != "DMA" || len(zones) == 1) {
+			most = max(most, z.block(n))
+		}
+	}
+	return most
 }
 
 // nearly writes a share that must not be rounded to all of it.
@@ -254,6 +277,17 @@ func without(list []string, out string) []string {
 		}
 	}
 	return kept
+}
+
+// served reports whether another zone of the node has large blocks for what this one cannot serve.
+func served(zones []zone, worst zone) bool {
+	var free, huge float64
+	for _, z := range zones {
+		if z.node == worst.node && z.name != "DMA" {
+			free, huge = free+z.free(0), huge+z.over(hugeBlock)
+		}
+	}
+	return free < 1<<30 && huge >= hugeLeast*free
 }
 
 // elsewhere says which other zone still has large blocks.
