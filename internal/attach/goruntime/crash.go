@@ -40,6 +40,15 @@ func (p *picture) readCrash(r *attach.Reading) {
 		}
 	} else {
 		r.Means = "the process ended by a crash: " + clip(p.crash)
+		if p.fault != "" {
+			r.Means += fmt.Sprintf(" (%s)", p.fault)
+			if fn := p.struck(); fn != "" {
+				r.Figures = append([]string{fmt.Sprintf("%s in %s", p.fault, fn)}, r.Figures...)
+			}
+		}
+		if p.nested != "" {
+			r.Means += "; then, in a deferred function, " + clip(p.nested)
+		}
 		p.readTimeout(r)
 	}
 	if p.deep > 0 {
@@ -59,6 +68,19 @@ func (p *picture) readCrash(r *attach.Reading) {
 	if r.Not == "" {
 		r.Not = "that it was slow: the process ended"
 	}
+}
+
+// struck is the function in which a signal of a fault came; "": the stack does not say.
+func (p *picture) struck() string {
+	if len(p.stacks) == 0 {
+		return ""
+	}
+	frames := p.stacks[0].frames
+	at := slices.IndexFunc(frames, func(f frame) bool { return f.fn == "runtime.sigpanic" })
+	if at < 0 || at+1 >= len(frames) {
+		return ""
+	}
+	return frames[at+1].fn
 }
 
 // asked is how many bytes the goroutine wanted that ran out of memory: the first argument of the

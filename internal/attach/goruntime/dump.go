@@ -14,7 +14,7 @@ import (
 // goroutineDump is stacks as debug=2, a panic, SIGQUIT and runtime.Stack print them.
 var goroutineDump = &attach.Kind{
 	Name:    "goroutine dump",
-	Hints:   []string{"goroutine ", "fatal error: ", "panic: ", "Observed a panic", "panic serving ", "unexpected goroutines", "PC=0x", "SIG", "(", " in state ", "leaked", ".go:", "runtime: ", "pthread_create failed"},
+	Hints:   []string{"goroutine ", " goroutines [", "fatal error: ", "panic: ", "Observed a panic", "panic serving ", "unexpected goroutines", "PC=0x", "SIG", "(", " in state ", "leaked", ".go:", "runtime: ", "pthread_create failed"},
 	Claim:   claimDump,
 	Reports: true,
 	Read: func(p *attach.Part) attach.Reading {
@@ -30,6 +30,8 @@ type dump struct {
 	memory string  // what it asked for when it ran out of memory, and had; "": it did not
 	large  uint64  // bytes of a large object, as the stack that ran out of memory has it
 	crash  string  // "fatal error: all goroutines are asleep - deadlock!"; "": none
+	nested string  // a second panic, of a deferred function while the first went on; "": none
+	fault  string  // "SIGSEGV", of a crash; "": none
 	signal string  // "SIGQUIT: quit"
 	total  int     // as a heading says; 0: none
 	// threadless: the system gave no further thread.
@@ -114,6 +116,9 @@ func headerIn(t string) (s stack, glued, ok bool) {
 	if s, ok = leakHeader(t); ok {
 		return s, false, true
 	}
+	if s, ok = countedHeader(t); ok {
+		return s, false, true
+	}
 	at := strings.LastIndex(t, "goroutine ")
 	if at < 0 || at > 0 && !strings.HasSuffix(t, "]:") {
 		return s, false, false
@@ -175,6 +180,9 @@ func claimDump(lines []paste.Line) int {
 				end = i + 1
 				continue
 			}
+			if calls > 0 && notes(lines[i:]) && !numberAbove(lines[:i], lines[i:]) {
+				continue
+			}
 			if cutPlace(lines, i) {
 				end = i + 1
 			}
@@ -188,6 +196,39 @@ func claimDump(lines []paste.Line) int {
 		}
 	}
 	return end
+}
+
+// maxNotes is how many lines of notes a reader writes above a goroutine, at most.
+const maxNotes = 4
+
+// notes reports whether comments start here, as a reader writes them right above a goroutine.
+func notes(lines []paste.Line) bool {
+	for i, line := range lines[:min(len(lines), maxNotes+1)] {
+		t := strings.TrimSpace(line.Text)
+		if !strings.HasPrefix(t, "#") && !strings.HasPrefix(t, "//") {
+			return i > 0 && dumpLine(t) == lineHeader
+		}
+	}
+	return false
+}
+
+// numberAbove reports whether the goroutine below these notes is in the lines above as well: then
+// another dump starts.
+func numberAbove(above, below []paste.Line) bool {
+	for _, line := range below[:min(len(below), maxNotes+1)] {
+		next, _, ok := headerIn(bare(line.Text))
+		if !ok {
+			continue
+		}
+		return slices.ContainsFunc(above, func(l paste.Line) bool {
+			if !strings.Contains(l.Text, "goroutine ") {
+				return false
+			}
+			s, _, ok := headerIn(bare(l.Text))
+			return ok && s.id == next.id
+		})
+	}
+	return false
 }
 
 // cutPlace knows the last line of a text that was cut within a place, right below its call.
@@ -331,6 +372,9 @@ func (r *dumpReader) take(what lineOf, t string) {
 		}
 		r.ended = r.ended || r.created
 	case lineCrash:
+		if d.crash != "" && d.nested == "" && len(d.stacks) == 0 && strings.HasPrefix(t, "panic: ") && !strings.HasPrefix(d.crash, t) {
+			d.nested = t
+		}
 		if d.crash == "" || r.loose && logged(t) == 0 {
 			d.crash, r.loose = t[logged(t):], logged(t) > 0
 		}
@@ -340,6 +384,10 @@ func (r *dumpReader) take(what lineOf, t string) {
 	case lineNoise:
 		// The stack of the thread that ended the process is no goroutine's.
 		r.parents = r.parents || strings.HasPrefix(t, "runtime stack:") || strings.HasPrefix(t, "PC=0x") && len(d.stacks) == 0
+		if fault, ok := strings.CutPrefix(t, "[signal "); ok && d.fault == "" {
+			d.fault, _, _ = strings.Cut(strings.Trim(fault, "]"), ":")
+			d.fault, _, _ = strings.Cut(d.fault, " ")
+		}
 		if m := tooDeep.FindStringSubmatch(t); m != nil {
 			d.deep, _ = strconv.ParseFloat(m[1], 64)
 		}

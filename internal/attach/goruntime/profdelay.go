@@ -138,6 +138,9 @@ func (p *profile) readDelay(r *attach.Reading) {
 		r.Signs = []attach.Sign{{Cause: "lock-contention", Grade: attach.Against, Share: share}}
 	default:
 		r.Means = "it names the code that held mutexes while others waited: the stack is of the unlock"
+		if len(p.flat)+len(p.cum) == 0 && site == "" {
+			r.Means = "it says how long others waited for mutexes, and gives the unlocks by their addresses, without names"
+		}
 		r.Not = "how much requests lose now: the sum is since the start, so it is no rate"
 		if p.guessed {
 			r.Not = "how much that is of the time, which is not in it; nor that Unlock is slow: others waited until it came"

@@ -81,7 +81,7 @@ func parseRaw(lines []paste.Line) (p *format.Profile, flaws []string) {
 	p = &format.Profile{}
 	names := map[string][]string{} // of a place, innermost first
 	var stacks [][]string          // numbers of places
-	section, last := "", ""
+	section, last, bare := "", "", false
 	for i, line := range lines {
 		t := strings.TrimSpace(line.Text)
 		switch {
@@ -91,8 +91,7 @@ func parseRaw(lines []paste.Line) (p *format.Profile, flaws []string) {
 			section = t
 		case section == "":
 			if d, ok := strings.CutPrefix(t, "Duration: "); ok {
-				v, _ := time.ParseDuration(strings.ReplaceAll(d, " ", ""))
-				p.DurationNS = max(0, v.Nanoseconds())
+				p.DurationNS, bare = rawDuration(d)
 			}
 		case section == "Samples:":
 			values, where, ok := rawSample(t, len(p.Types))
@@ -103,6 +102,9 @@ func parseRaw(lines []paste.Line) (p *format.Profile, flaws []string) {
 		case section == "Locations":
 			last = rawPlace(t, last, names)
 		}
+	}
+	if bare {
+		checkBare(p)
 	}
 	missing := 0
 	for i, where := range stacks {
@@ -118,6 +120,36 @@ func parseRaw(lines []paste.Line) (p *format.Profile, flaws []string) {
 		flaws = append(flaws, fmt.Sprintf("%s of stacks without a line of their own: the end is cut off", count(missing, "place", "places")))
 	}
 	return p, flaws
+}
+
+// rawDuration parses a duration of which pprof prints four characters, so that its unit may be
+// gone: "3.13", "150m" of 150.2ms. A number alone is taken as seconds, and is bare.
+func rawDuration(s string) (ns int64, bare bool) {
+	s = strings.ReplaceAll(s, " ", "")
+	number := strings.Trim(s, "0123456789.") == ""
+	for _, unit := range []string{"s", ""} {
+		if v, err := time.ParseDuration(s + unit); err == nil {
+			return max(0, v.Nanoseconds()), number
+		}
+	}
+	return 0, false
+}
+
+// sureCPUs is how many CPUs a process would have used for all of a duration that is in ms, where it
+// is in seconds.
+const sureCPUs = 16
+
+// checkBare drops a duration without its unit that could be one of ms as well.
+func checkBare(p *format.Profile) {
+	sum := 0.0
+	for _, s := range p.Stacks {
+		if n := len(s.Values); n > 0 {
+			sum += float64(s.Values[n-1])
+		}
+	}
+	if sum < sureCPUs*float64(p.DurationNS)/1e3 {
+		p.DurationNS = 0
+	}
 }
 
 // rawSample parses "1   10000000: 1 2 3 4".

@@ -158,6 +158,19 @@ func parseHeader(line string) (s stack, ok bool) {
 	return s, s.state != ""
 }
 
+// countedHeader parses "48 goroutines [semacquire, 4 minutes]:", as tools print that join stacks
+// which are alike. They have no number.
+func countedHeader(line string) (s stack, ok bool) {
+	d := digits(line)
+	state, ok := strings.CutPrefix(line[d:], " goroutines [")
+	if !ok || d == 0 || d > 6 {
+		return s, false
+	}
+	s, ok = parseHeader("goroutine 0 [" + state)
+	s.count, _ = strconv.Atoi(line[:d])
+	return s, ok && s.count > 0
+}
+
 // parseCall parses "main.(*cache).get(0x41bf05?, {0x4b69d0, 0x1})", also "created by main.main in
 // goroutine 1".
 func parseCall(line string) (f frame, created, ok bool) {
