@@ -56,7 +56,9 @@ var iotop = &attach.Kind{
 
 var (
 	iotopTop = pattern.New(`^(Total|Actual|Current) DISK (?i:read) *:\s+([\d.,]+) (\w)\S*/s.*DISK (?i:write) *:\s+([\d.,]+) (\w)\S*/s`)
-	iotopRow = pattern.New(`^(?:\d\d:\d\d:\d\d\s+)?(\d+) +\S+/\S+ +\S+ +([\d.,]+) (\w)\S*/s +([\d.,]+) (\w)\S*/s +(\?unavailable\?|([\d.,]+) % +([\d.,]+) %)? *(.*)$`)
+	// With -a a row has amounts since the start in place of rates: "21.27 M", without "/s".
+	iotopRow = pattern.New(`^(?:\d\d:\d\d:\d\d\s+)?(\d+) +\S+/\S+ +\S+ +([\d.,]+) (\w)\S* +([\d.,]+) (\w)\S* +(\?unavailable\?|([\d.,]+) % +([\d.,]+) %)? *(.*)$`)
+	iotopSum = pattern.New(`^(?:\d\d:\d\d:\d\d\s+)?\d+ +\S+/\S+ +\S+ +[\d.,]+ [BKMGTP]i?B? `)
 )
 
 func iotopNames(text string) bool {
@@ -85,7 +87,7 @@ func readIotop(p *attach.Part) attach.Reading {
 	v.Title, v.Glance = "iotop, 1 screen", true
 	most, what := 0.0, ""
 	worst, who := 0.0, ""
-	total := ""
+	total, rows, each := "", 0, "/s"
 	for _, l := range p.Lines {
 		text := strings.TrimSpace(l.Text)
 		if m := iotopTop.FindStringSubmatch(text); m != nil {
@@ -99,23 +101,29 @@ func readIotop(p *attach.Part) attach.Reading {
 		if m == nil {
 			continue
 		}
+		if rows++; iotopSum.MatchString(text) {
+			each = ""
+		}
 		r, _ := size(m[2]+strings.TrimSuffix(m[3], "B"), 1)
 		w, _ := size(m[4]+strings.TrimSuffix(m[5], "B"), 1)
 		name := fmt.Sprintf("%s (tid %s)", firstWord(m[9]), m[1])
 		if r+w > most {
-			most, what = r+w, fmt.Sprintf("%s: %s/s read and written", name, bytes(r+w))
+			most, what = r+w, fmt.Sprintf("%s: %s%s read and written", name, bytes(r+w), each)
 		}
 		if share, ok := number(m[8]); ok && share > worst {
 			worst, who = share, fmt.Sprintf("%s waits for the disk %s %% of the time", name, plain(share))
 		}
 	}
 	if what != "" {
+		if each == "" {
+			what += " since iotop was started"
+		}
 		v.figure("%s", what)
 	}
 	if len(v.Figures) == 0 && total != "" {
 		v.figure("programs: %s", total)
 	}
-	if what == "" {
+	if what == "" && rows > 0 {
 		v.means("nobody reads or writes at that moment")
 	}
 	if worst >= 20 {
