@@ -393,6 +393,11 @@ func readMySQLSlow(p *attach.Part) attach.Reading {
 		r.candidate("disk-wait", line)
 	case examined >= 1e5:
 		line := fmt.Sprintf("%s rows examined for %s sent in %s", count(examined), count(sent), dur(worst))
+		if sent >= 0.5*examined { // an index does not make fewer rows of those that are wanted
+			r.outside("the statement: it gives many rows", line, 1)
+			r.Means = "The slowest statement gives most of the rows that it examines: it is a dump or a report, and no index makes it read fewer."
+			break
+		}
 		r.outside("the plan: it examines many rows", line, 1)
 		r.next("EXPLAIN the statement", "shows what it reads, and by which index")
 	case 2*small >= len(took):

@@ -343,7 +343,8 @@ func readPing(p *attach.Part) attach.Reading {
 	}
 	r.Means = "PING is answered at once."
 	if late > 0 {
-		r.Means = "PING is answered at once as a rule; now and then an answer is late: by Redis' one thread, by the way to it, or by the client."
+		r.Means = fmt.Sprintf("PING is answered at once as a rule; now and then an answer is late, by up to %s: by Redis' one thread, by the way to it, or by the client.", dur(slices.Max(worsts)/1e3))
+		r.next("redis-cli LATENCY LATEST", "on the server: whether its own thread was held up, and by what")
 		return r.done(attach.CannotTell)
 	}
 	return r.done(attach.Healthy)
