@@ -65,6 +65,9 @@ func diskMeaning(r *attach.Reading, h *histogram) {
 		r.Means = "The disk is slow: " + proof + "."
 		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Found, Sure: finding.Possible, Share: slow, Proof: []string{proof}})
 		r.Next = append(r.Next, record(0, "whose requests waited for it"))
+	case h.at(0.5).low >= 0.001/s && h.from(0.060/s)/n < 0.01: // a rotating disk in health looks so
+		r.Means = fmt.Sprintf("%s of the I/Os took 10 ms or longer, which rotating and remote disks do without being ill.", h.part(0.010/s))
+		r.Next = append(r.Next, record(0, "whether requests waited for it"))
 	default:
 		r.Means = fmt.Sprintf("%s of the I/Os took 10 ms or longer, which rotating and remote disks do without being ill.", h.part(0.010/s))
 		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate, Share: slow, Proof: []string{fmt.Sprintf("%s of the I/Os took 10 ms or longer", h.part(0.010/s))}})
