@@ -92,6 +92,8 @@ func claimDoctor(lines []paste.Line) int {
 // eventCause is what an event of the latency monitor points to.
 func eventCause(event string) (cause, words string) {
 	switch {
+	case strings.Contains(event, "fsync") && !strings.HasPrefix(event, "aof-"):
+		return "disk-wait", "a file that the main thread writes: it waits until the disk has it (fsync)"
 	case event == "fork":
 		return "", "fork of the child that saves: it copies the page tables, longer the larger the memory"
 	case strings.HasPrefix(event, "aof-"), event == "rename", strings.HasPrefix(event, "rdb-"):
