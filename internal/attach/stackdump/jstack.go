@@ -1,6 +1,7 @@
 package stackdump
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -156,12 +157,14 @@ func readJVM(lines []paste.Line) attach.Reading {
 	if strings.HasPrefix(lines[0].Text, deadlockHead) && !slices.ContainsFunc(lines, func(l paste.Line) bool { return isJVMHeader(l.Text) }) {
 		d = parseDeadlock(lines)
 	}
+	said := d.mounted()
 	for _, t := range d.threads {
 		placeJVM(t)
 	}
 	r := d.read()
 	d.few(&r)
 	d.cpuUse(&r)
+	r.Figures = append(said, r.Figures...)
 	return r
 }
 
@@ -184,7 +187,7 @@ func parseJVM(lines []paste.Line) *dump {
 			text = "\"\" " + text
 		}
 		if m := jvmHeader.FindStringSubmatch(text); m != nil {
-			t = &thread{name: m[1], n: 1, id: atoi(m[2])}
+			t = &thread{name: m[1], n: 1, id: atoi(m[2]), number: atoi(m[2]), virtual: jvmVirtual.MatchString(text[len(m[1])+2:])}
 			if n := jvmNID.FindStringSubmatch(text); n != nil {
 				t.id = hex(n[1])
 			}
@@ -212,9 +215,35 @@ func parseJVM(lines []paste.Line) *dump {
 		if m := jvmOwner.FindStringSubmatch(trimmed); m != nil && len(d.owners) < 4096 {
 			d.owners[m[1]] = atoi(m[2])
 		}
+		if m := jvmCarries.FindStringSubmatch(trimmed); m != nil {
+			t.carries = atoi(m[1])
+		}
 		t.line(text, trimmed)
 	}
 	return d
+}
+
+var (
+	jvmVirtual = pattern.New(`^[^"]*\bvirtual\b`)
+	jvmCarries = pattern.New(`^Carrying virtual thread #(\d+)`)
+)
+
+// mounted leaves out virtual threads whose carrier is in the dump with their frames: the two are
+// one thread that runs. It says so.
+func (d *dump) mounted() (said []string) {
+	for _, c := range d.threads {
+		if c.carries == 0 || len(c.frames) == 0 {
+			continue
+		}
+		i := slices.IndexFunc(d.threads, func(t *thread) bool {
+			return t.virtual && t.number == c.carries && len(t.frames) > 0 && t.frames[0] == c.frames[0]
+		})
+		if i >= 0 {
+			said = append(said, fmt.Sprintf("%q runs the virtual thread #%d, in %s", c.name, c.carries, c.frames[0].fn))
+			d.threads = slices.Delete(slices.Clone(d.threads), i, i+1)
+		}
+	}
+	return said
 }
 
 // jvmWords are HotSpot's words for those of other runtimes.

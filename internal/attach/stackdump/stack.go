@@ -36,6 +36,9 @@ type thread struct {
 	wanted  bool    // it holds a lock that others wait for
 	pipe    bool    // it reads what another process writes
 	state   string  // a word of the dump for what it does: RUNNABLE, active+gil; "": none
+	number  int     // the JVM's own number of it
+	virtual bool    // it runs on another thread, its carrier
+	carries int     // the number of the virtual thread that runs on it; 0: none
 	cpu     float64 // seconds of CPU since its start; 0 with age: the dump does not say
 	age     float64 // seconds since its start; 0: the dump does not say
 	wait            // what it does, from all of this
