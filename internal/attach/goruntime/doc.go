@@ -40,6 +40,7 @@
 //	proftext.go     what go tool pprof prints
 //	collapsed.go    of it: tables that a page joined into one line
 //	proflist.go     of it: -list
+//	profstandard.go of Go's standard library: who calls it
 //	profunwind.go   of CPU profiles: who walks stacks
 //	profdiff.go     differences of two profiles
 //	profraw.go      what it prints with -raw

@@ -198,39 +198,6 @@ func claimDump(lines []paste.Line) int {
 	return end
 }
 
-// maxNotes is how many lines of notes a reader writes above a goroutine, at most.
-const maxNotes = 4
-
-// notes reports whether comments start here, as a reader writes them right above a goroutine.
-func notes(lines []paste.Line) bool {
-	for i, line := range lines[:min(len(lines), maxNotes+1)] {
-		t := strings.TrimSpace(line.Text)
-		if !strings.HasPrefix(t, "#") && !strings.HasPrefix(t, "//") {
-			return i > 0 && dumpLine(t) == lineHeader
-		}
-	}
-	return false
-}
-
-// numberAbove reports whether the goroutine below these notes is in the lines above as well: then
-// another dump starts.
-func numberAbove(above, below []paste.Line) bool {
-	for _, line := range below[:min(len(below), maxNotes+1)] {
-		next, _, ok := headerIn(bare(line.Text))
-		if !ok {
-			continue
-		}
-		return slices.ContainsFunc(above, func(l paste.Line) bool {
-			if !strings.Contains(l.Text, "goroutine ") {
-				return false
-			}
-			s, _, ok := headerIn(bare(l.Text))
-			return ok && s.id == next.id
-		})
-	}
-	return false
-}
-
 // cutPlace knows the last line of a text that was cut within a place, right below its call.
 func cutPlace(lines []paste.Line, i int) bool {
 	if i == 0 || dumpLine(lines[i-1].Text) != lineCall {

@@ -118,7 +118,12 @@ func judgeStretched(g *attach.Reading, s gcSum, cs []cycle, stretched, long bool
 	g.Means = strings.Join(what, "; ") + ": the threads of the process were kept off their CPUs, or one was waited for"
 	g.Not = "that a stop used CPU: that figure is the Ps times the wall time by arithmetic, and the first one holds the initiator's own wait for a CPU as well"
 	causes := []string{"cpu-throttled", "cpu-contention", "gomaxprocs-over-quota"}
-	if !stretched {
+	short := long && !stretched && s.worstStop < 2*longStop
+	switch {
+	case short: // a quota withholds CPUs for longer, and other threads take a time slice or more
+		causes = []string{"stw-pause"}
+		g.Means = strings.Join(what, "; ") + ": a goroutine that clears or copies much memory cannot be stopped before it is done, or a thread of the process was kept off its CPU"
+	case !stretched:
 		causes = []string{"stw-pause", "cpu-throttled", "cpu-contention"}
 		if cs[0].ps >= manyPs {
 			causes = append(causes, "gomaxprocs-over-quota")
@@ -244,6 +249,8 @@ func judgeWell(g *attach.Reading, s gcSum) {
 		g.Means = fmt.Sprintf("GC marks %s of the time, which leaves the program fewer of its Ps meanwhile; assists take %s of the Ps' time, and %s", percent(s.markShare), percent(s.assistAll), s.stopsAtMost())
 		g.Not = "how much slower requests are while it marks"
 		g.Next = []attach.Next{{Command: "whystall diagnose --pid PID", Why: "shows what slow requests lost while GC marked"}}
+	case s.printed >= 100*someCPU && s.cpuShare < littleCPU:
+		g.Means = fmt.Sprintf("GC takes %s of the CPU time here, and up to %.0f %% since the program started, as printed; %s", percent(s.cpuShare), s.printed, s.stopsAtMost())
 	case s.cpuShare >= littleCPU:
 		g.Means = fmt.Sprintf("GC takes %s of the CPU time, and %s", percent(s.cpuShare), s.stopsAtMost())
 	case s.perSecond >= gcRate:

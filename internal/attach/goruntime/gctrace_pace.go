@@ -25,3 +25,20 @@ func pace(cs []cycle, perSecond float64) string {
 	}
 	return often(perSecond)
 }
+
+// apart says how near cycles are to each other that are too few for a rate.
+func apart(s gcSum) string {
+	if s.perSecond <= 1 {
+		return ""
+	}
+	return fmt.Sprintf("cycles %s apart (mean), ", ms(1e3/s.perSecond))
+}
+
+// beforeText is the most that was seen in the cycles that are left out.
+func beforeText(cs []cycle) string {
+	mark, live := 0.0, 0.0
+	for _, c := range cs {
+		mark, live = max(mark, c.mark), max(live, c.live)
+	}
+	return fmt.Sprintf("before them, %s: marking %s at most, beside the program, and up to %.0f MB live", cyclesText(cs), ms(mark), live)
+}

@@ -49,8 +49,9 @@ type gcSum struct {
 	worstBoth           float64 // of one cycle, its two stops together
 	worstSecond         bool    // mark termination
 	medianMark          float64
-	stalled             int   // cycles whose marking went on for long with hardly a CPU
-	longest             cycle // of them
+	printed             float64 // percent of the CPU since the start, at most
+	stalled             int     // cycles whose marking went on for long with hardly a CPU
+	longest             cycle   // of them
 }
 
 // steady leaves out a program's first seconds where enough is left without them.
@@ -191,7 +192,7 @@ func readConcurrent(r *run) attach.Reading {
 	countCPUs(r.cycles)
 	cs, start := steady(r.cycles)
 	s := sumGC(cs)
-	s.start = start
+	s.start, s.printed = start, mostSince(cs)
 	g := attach.Reading{Title: gcTitle(r.cycles)}
 	last := r.cycles[len(r.cycles)-1]
 	if n := unreadable(cs); 2*n > len(cs) && s.worstStop < veryLong {
@@ -227,23 +228,6 @@ func readConcurrent(r *run) attach.Reading {
 		g.Figures = append([]string{stalledText(s, len(cs))}, g.Figures...)
 	}
 	return g
-}
-
-// apart says how near cycles are to each other that are too few for a rate.
-func apart(s gcSum) string {
-	if s.perSecond <= 1 {
-		return ""
-	}
-	return fmt.Sprintf("cycles %s apart (mean), ", ms(1e3/s.perSecond))
-}
-
-// beforeText is the most that was seen in the cycles that are left out.
-func beforeText(cs []cycle) string {
-	mark, live := 0.0, 0.0
-	for _, c := range cs {
-		mark, live = max(mark, c.mark), max(live, c.live)
-	}
-	return fmt.Sprintf("before them, %s: marking %s at most, beside the program, and up to %.0f MB live", cyclesText(cs), ms(mark), live)
 }
 
 // leftOut says which cycles of a program's start are left out.

@@ -205,6 +205,9 @@ func (p *profile) figures(r *attach.Reading, unit func(float64) string) {
 			where = "most outside the runtime"
 		}
 		r.Figures = append(r.Figures, fmt.Sprintf("%s: %s, %s%s in itself, %s%s with what it calls", where, fn, unit(p.flat[fn]), p.of(p.flat[fn]), unit(p.cum[fn]), p.of(p.cum[fn])))
+		if caller := p.above(fn); caller != "" {
+			r.Figures = append(r.Figures, fmt.Sprintf("most with what it calls, outside the standard library: %s, %s%s", caller, unit(p.cum[caller]), p.of(p.cum[caller])))
+		}
 		return
 	}
 	if fn := most(p.flat, named); fn != "" {

@@ -135,3 +135,14 @@ func (s *screen) crowded(v *verdict, c cpuUse, known bool) {
 	v.Figures[0] += fmt.Sprintf("; %d running at that moment", s.running)
 	v.next("nproc", "the load average is to be held against the number of CPUs")
 }
+
+// swapped says how much of swap is used, where that is some of it.
+func (m memory) swapped() string {
+	if m.swap <= 0 || m.swapUsed < swapSome*m.swap {
+		return ""
+	}
+	return fmt.Sprintf("; %s of %s of swap used, now or long ago", bytes(m.swapUsed), bytes(m.swap))
+}
+
+// swapSome is the share of swap from which on its use is said.
+const swapSome = 0.1

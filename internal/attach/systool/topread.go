@@ -44,7 +44,7 @@ func readTop(p *attach.Part) attach.Reading {
 		if last.mem.available < memoryLow*last.mem.total {
 			at = min(2, at)
 		}
-		v.Figures = slices.Insert(v.Figures, at, fmt.Sprintf("memory: %s of %s %s", last.mem.show(last.mem.available), last.mem.show(last.mem.total), last.mem.left()))
+		v.Figures = slices.Insert(v.Figures, at, fmt.Sprintf("memory: %s of %s %s%s", last.mem.show(last.mem.available), last.mem.show(last.mem.total), last.mem.left(), last.mem.swapped()))
 		v.fact(MemoryAvailable, part(last.mem.available/last.mem.total))
 	}
 	last.reclaiming(v)
@@ -101,6 +101,12 @@ func (v *verdict) room(c cpuUse, memory bool) {
 	}
 }
 
+// A CPU with so many percent, and so many times as much as all have in the mean, is worth a figure.
+const (
+	unevenLeast = 10
+	uneven      = 2
+)
+
 // oneCPU names a CPU that is full of what the mean over all of them hides.
 func (s *screen) oneCPU(v *verdict) {
 	if len(s.cpu) < 2 || len(s.cpu) != s.cpus { // some lines are left out, and the others have no number here
@@ -117,9 +123,10 @@ func (s *screen) oneCPU(v *verdict) {
 				most, at = k.of(c), i
 			}
 		}
-		if most >= iowaitMuch && most >= 1.3*total/float64(len(s.cpu)) {
+		mean := total / float64(len(s.cpu))
+		if most >= iowaitMuch && most >= 1.3*mean || most >= unevenLeast && most >= uneven*mean {
 			v.Figures = slices.Insert(v.Figures, min(2, len(v.Figures)), fmt.Sprintf("CPU %d: %s %% %s", at, plain(most), k.what))
-			v.unsure = true
+			v.unsure = v.unsure || most >= iowaitMuch
 		}
 	}
 }
