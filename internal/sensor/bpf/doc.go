@@ -18,6 +18,7 @@
 //	block_linux.go     a thread of ours waits without waking the runtime's monitor
 //	ahead_linux.go     the same for the whole process in a crowd
 //	behind_linux.go    all our threads run after those of others while CPUs are idle now and then
+//	pace_linux.go      the start takes its time where few CPUs are idle
 //
 // The C sources are in c/, one file a subject; c/whystall.bpf.c includes them. bpf2go makes the
 // objects from them, for amd64 and arm64 (generate.go), and CI makes them again and compares.
