@@ -220,6 +220,8 @@ func judgeZones(zones []zone) (r attach.Reading) {
 		r.Figures = append([]string{zoneText(worst)}, without(r.Figures, zoneText(worst))...)
 		if !served(zones, worst) {
 			r.Signs = []attach.Sign{{Cause: "direct-reclaim", Grade: attach.Risk, Share: 1 - ratio(worst.over(hugeBlock), worst.free(0)), Proof: []string{zoneText(worst)}}}
+		} else {
+			r.Means += " Other zones of the node have blocks of 2 MiB or more: they are scarce, and not gone."
 		}
 	case free < zoneLeast:
 		r.State = attach.CannotTell

@@ -2,6 +2,7 @@ package systool
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
@@ -105,8 +106,12 @@ func readBusyboxTop(p *attach.Part) attach.Reading {
 	case last.mem.total > 0:
 		v.figure("memory: %s of %s free or cached", bytes(last.mem.available), bytes(last.mem.total))
 	}
-	if command != "" {
-		v.figure("%s", command)
+	if command != "" { // before memory, unless that is short
+		at := len(v.Figures)
+		if m := last.mem; m.total > 0 && m.available >= memoryLow*m.total {
+			at--
+		}
+		v.Figures = slices.Insert(v.Figures, at, command)
 	}
 	if known {
 		c.passed = len(all) < enoughSamples && !blocked && last.calm(c)

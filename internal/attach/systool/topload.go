@@ -136,6 +136,14 @@ func (s *screen) crowded(v *verdict, c cpuUse, known bool) {
 	v.next("nproc", "the load average is to be held against the number of CPUs")
 }
 
+// few says that the tasks listed are not all of the machine's, whose CPU time is that of all.
+func (s *screen) few(v *verdict, known bool) {
+	if !known || s.total == 0 || s.total >= fewTasks || len(s.rows) < s.total {
+		return
+	}
+	v.Figures = slices.Insert(v.Figures, min(1, len(v.Figures)), fmt.Sprintf("%d tasks in all, which use %s %% of a CPU: mostly those of a container, while the line of CPUs is of the whole machine", s.total, plain(s.used())))
+}
+
 // swapped says how much of swap is used, where that is some of it.
 func (m memory) swapped() string {
 	if m.swap <= 0 || m.swapUsed < swapSome*m.swap {

@@ -47,6 +47,7 @@ func readTop(p *attach.Part) attach.Reading {
 		v.Figures = slices.Insert(v.Figures, at, fmt.Sprintf("memory: %s of %s %s%s", last.mem.show(last.mem.available), last.mem.show(last.mem.total), last.mem.left(), last.mem.swapped()))
 		v.fact(MemoryAvailable, part(last.mem.available/last.mem.total))
 	}
+	last.few(v, known)
 	last.reclaiming(v)
 	if known {
 		last.unseen(v, c)
