@@ -205,8 +205,8 @@ func atopSeconds(text string) (sum float64) {
 	return sum
 }
 
-// waitsAlways is iowait in percent of a CPU: a thread waits for I/O all the time.
-const waitsAlways = 100
+// wholeCPU in percent of a CPU is what one thread uses, or waits for I/O, all the time.
+const wholeCPU = 100
 
 // atopJudge: atop counts the CPUs' time in percent of one CPU, so it is divided by their number.
 func atopJudge(v *verdict, judged []screen, last screen, psi map[string]string, disks []string, full bool) {
@@ -231,7 +231,11 @@ func atopJudge(v *verdict, judged []screen, last screen, psi map[string]string, 
 		v.figure("memory: %s of %s free or cached", bytes(last.mem.available), bytes(last.mem.total))
 	}
 	if last.most > 0 {
-		v.figure("%s: %s %% CPU", last.busiest, plain(last.most))
+		at := len(v.Figures)
+		if last.most >= wholeCPU { // it stands before those that are mostly the same
+			at = min(1, at)
+		}
+		v.Figures = slices.Insert(v.Figures, at, fmt.Sprintf("%s: %s %% CPU", last.busiest, plain(last.most)))
 	}
 	for i, d := range disks {
 		if i == 0 && full {
@@ -251,7 +255,7 @@ func atopJudge(v *verdict, judged []screen, last screen, psi map[string]string, 
 		last.scarce(v)
 		if len(disks) > 0 && full {
 			v.unsure = true
-			if waiting := c.wa * float64(n); known && waiting >= waitsAlways && !v.has() {
+			if waiting := c.wa * float64(n); known && waiting >= wholeCPU && !v.has() {
 				v.candidate("disk-wait", c.wa/100, disks[0], fmt.Sprintf("iowait is %s %% of a CPU", plain(waiting)))
 			}
 			v.means("a disk is busy nearly all of the time (%s): whether requests wait for it is not in it", disks[0])
