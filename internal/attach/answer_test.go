@@ -12,7 +12,8 @@ import (
 
 // says makes a part of a kind of its own that says this.
 func says1(kind string, r Reading) *Part {
-	return &Part{Kind: &Kind{Name: kind, Read: func(*Part) Reading { return r }}, File: kind, Lines: []paste.Line{{N: 1, Text: "x"}}}
+	return &Part{Kind: &Kind{Name: kind, Read: func(*Part) Reading { return r }}, File: kind,
+		Lines: []paste.Line{{N: 1, Text: "x"}}}
 }
 
 func found(cause string, sure finding.Confidence) Reading {
@@ -50,7 +51,8 @@ func queued(threads float64) Reading {
 }
 
 func locks() (dump, profile Reading) {
-	dump = Reading{State: CannotTell, Facts: []Fact{{LockSite, 40, "shop.(*Cache).Get"}}, Signs: []Sign{{Cause: "lock-contention", Grade: Candidate}}}
+	dump = Reading{State: CannotTell, Facts: []Fact{{LockSite, 40, "shop.(*Cache).Get"}},
+		Signs: []Sign{{Cause: "lock-contention", Grade: Candidate}}}
 	profile = Reading{State: CannotTell, Facts: []Fact{{MutexDelay, 5e9, "shop.(*Cache).Put"}}}
 	return dump, profile
 }
@@ -62,7 +64,8 @@ func TestJudge(t *testing.T) {
 	smaps := func(rss, huge float64, pid int) Reading {
 		return byPID(facts(ProcessRSS, rss*(1<<30), ProcessAnonHuge, huge*(1<<30)), pid)
 	}
-	waits := Reading{State: CannotTell, Signs: []Sign{{Cause: "cpu-contention", Grade: Candidate}, {Cause: "runqueue-saturation", Grade: Candidate}, {Cause: "cpu-throttled", Grade: Candidate}}}
+	waits := Reading{State: CannotTell, Signs: []Sign{{Cause: "cpu-contention", Grade: Candidate},
+		{Cause: "runqueue-saturation", Grade: Candidate}, {Cause: "cpu-throttled", Grade: Candidate}}}
 	zone := facts(BuddyFree, 4e9, BuddyHuge, 1e7)
 	for i := range zone.Facts {
 		zone.Facts[i].Of = "Normal"
@@ -75,40 +78,63 @@ func TestJudge(t *testing.T) {
 	}{
 		{"healthy", []Reading{{State: Healthy}}, Healthy, ""},
 		{"one", []Reading{found("frequent-gc", finding.Proven)}, Ill, "found frequent-gc supported"},
-		{"two kinds agree", []Reading{found("disk-wait", finding.Possible), found("disk-wait", finding.Possible)}, Ill, "found disk-wait supported"},
-		{"another part bounds it", []Reading{found("frequent-gc", finding.Supported), against}, Ill, "candidate frequent-gc"},
-		{"of another process", []Reading{byPID(found("frequent-gc", finding.Supported), 1), byPID(against, 2)}, Ill, "found frequent-gc supported"},
+		{"two kinds agree", []Reading{found("disk-wait", finding.Possible),
+			found("disk-wait", finding.Possible)}, Ill, "found disk-wait supported"},
+		{"another part bounds it", []Reading{found("frequent-gc", finding.Supported), against}, Ill,
+			"candidate frequent-gc"},
+		{"of another process", []Reading{byPID(found("frequent-gc", finding.Supported), 1),
+			byPID(against, 2)}, Ill, "found frequent-gc supported"},
 		{"a risk is no finding", []Reading{sign("thp-bloat", Risk)}, CannotTell, "risk thp-bloat"},
-		{"a candidate that another finds", []Reading{sign("disk-wait", Candidate), found("disk-wait", finding.Possible)}, Ill, "found disk-wait possible"},
-		{"found of one process, fits another", []Reading{byPID(sign("disk-wait", Candidate), 1), byPID(found("disk-wait", finding.Possible), 2)}, Ill, "found disk-wait possible"},
-		{"stretched alone", []Reading{stretched()}, CannotTell, "candidate cpu-throttled, candidate cpu-contention, candidate gomaxprocs-over-quota"},
-		{"stretched by the quota", []Reading{stretched(), facts(ThrottledShare, 0.9)}, Ill, "found cpu-throttled supported, candidate gomaxprocs-over-quota"},
-		{"stretched by the quota, with GOMAXPROCS above it", []Reading{stretched(), facts(ThrottledShare, 0.9, Quota, 2.0)}, Ill,
+		{"a candidate that another finds",
+			[]Reading{sign("disk-wait", Candidate), found("disk-wait", finding.Possible)}, Ill,
+			"found disk-wait possible"},
+		{"found of one process, fits another", []Reading{byPID(sign("disk-wait", Candidate), 1),
+			byPID(found("disk-wait", finding.Possible), 2)}, Ill, "found disk-wait possible"},
+		{"stretched alone", []Reading{stretched()}, CannotTell,
+			"candidate cpu-throttled, candidate cpu-contention, candidate gomaxprocs-over-quota"},
+		{"stretched by the quota", []Reading{stretched(), facts(ThrottledShare, 0.9)}, Ill,
+			"found cpu-throttled supported, candidate gomaxprocs-over-quota"},
+		{"stretched by the quota, with GOMAXPROCS above it",
+			[]Reading{stretched(), facts(ThrottledShare, 0.9, Quota, 2.0)}, Ill,
 			"found gomaxprocs-over-quota supported, found cpu-throttled supported < gomaxprocs-over-quota"},
-		{"stretched, and not by the quota", []Reading{stretched(), facts(ThrottledShare, 0.001)}, CannotTell, "candidate cpu-contention"},
-		{"stretched by neighbours", []Reading{stretched(), facts(ThrottledShare, 0.001), facts(IdleShare, 0.01, StealShare, 0.0)}, Ill, "found cpu-contention possible"},
-		{"stretched under steal", []Reading{stretched(), facts(ThrottledShare, 0.001), facts(IdleShare, 0.01, StealShare, 0.3)}, CannotTell, "candidate cpu-contention"},
+		{"stretched, and not by the quota", []Reading{stretched(), facts(ThrottledShare, 0.001)},
+			CannotTell, "candidate cpu-contention"},
+		{"stretched by neighbours", []Reading{stretched(), facts(ThrottledShare, 0.001),
+			facts(IdleShare, 0.01, StealShare, 0.0)}, Ill, "found cpu-contention possible"},
+		{"stretched under steal", []Reading{stretched(), facts(ThrottledShare, 0.001),
+			facts(IdleShare, 0.01, StealShare, 0.3)}, CannotTell, "candidate cpu-contention"},
 		{"threads queue", []Reading{queued(15), facts(HostCPUs, 2.0)}, Ill, "found cpu-contention possible"},
-		{"threads queue, many times the CPUs", []Reading{queued(40), facts(HostCPUs, 2.0)}, Ill, "found cpu-contention possible, candidate runqueue-saturation"},
+		{"threads queue, many times the CPUs", []Reading{queued(40), facts(HostCPUs, 2.0)}, Ill,
+			"found cpu-contention possible, candidate runqueue-saturation"},
 		{"as many threads as CPUs", []Reading{queued(15), facts(HostCPUs, 16.0)}, CannotTell, ""},
-		{"threads, and nobody says how many CPUs", []Reading{queued(15)}, CannotTell, "candidate cpu-contention, candidate runqueue-saturation"},
-		{"waits for a CPU while the quota stops them", []Reading{found("cpu-throttled", finding.Possible), waits}, Ill, "found cpu-throttled possible"},
-		{"the same on a host that is full", []Reading{found("cpu-throttled", finding.Possible), waits, facts(IdleShare, 0.02)}, Ill,
+		{"threads, and nobody says how many CPUs", []Reading{queued(15)}, CannotTell,
+			"candidate cpu-contention, candidate runqueue-saturation"},
+		{"waits for a CPU while the quota stops them",
+			[]Reading{found("cpu-throttled", finding.Possible), waits}, Ill, "found cpu-throttled possible"},
+		{"the same on a host that is full", []Reading{found("cpu-throttled", finding.Possible),
+			waits, facts(IdleShare, 0.02)}, Ill,
 			"found cpu-throttled possible, candidate cpu-contention, candidate runqueue-saturation"},
 		{"waits for a CPU below a quota", []Reading{waits, facts(Quota, 2.0)}, CannotTell, "candidate cpu-throttled"},
-		{"the quota is used up", []Reading{waits, facts(Quota, 2.0, HostCPUs, 16.0), facts(ProcessCPU, 1.98)}, Ill, "found cpu-throttled possible"},
+		{"the quota is used up", []Reading{waits, facts(Quota, 2.0, HostCPUs, 16.0),
+			facts(ProcessCPU, 1.98)}, Ill, "found cpu-throttled possible"},
 		{"a quota of more CPUs than there are", []Reading{waits, facts(Quota, 64.0, HostCPUs, 16.0)}, CannotTell,
 			"candidate cpu-contention, candidate runqueue-saturation, candidate cpu-throttled"},
-		{"a quota that stops nobody", []Reading{waits, facts(Quota, 2.0), {State: Healthy, Signs: []Sign{{Cause: "cpu-throttled", Grade: Against}}}}, CannotTell,
+		{"a quota that stops nobody",
+			[]Reading{waits, facts(Quota, 2.0),
+				{State: Healthy, Signs: []Sign{{Cause: "cpu-throttled", Grade: Against}}}}, CannotTell,
 			"candidate cpu-contention, candidate runqueue-saturation"},
 		{"a quota and no wait", []Reading{facts(Quota, 2.0), facts(ProcessCPU, 2.0)}, CannotTell, ""},
-		{"a queue that is found below a quota", []Reading{waits, facts(Quota, 2.0), found("cpu-contention", finding.Possible)}, Ill,
+		{"a queue that is found below a quota",
+			[]Reading{waits, facts(Quota, 2.0), found("cpu-contention", finding.Possible)}, Ill,
 			"found cpu-contention possible, candidate cpu-throttled"},
-		{"orphans at their limit", []Reading{facts(Orphans, 8188.0), facts(OrphansMax, 8192.0)}, CannotTell, "outside "},
-		{"connections below theirs", []Reading{facts(Conntrack, 200000.0), facts(ConntrackMax, 262144.0)}, CannotTell, ""},
+		{"orphans at their limit", []Reading{facts(Orphans, 8188.0), facts(OrphansMax, 8192.0)},
+			CannotTell, "outside "},
+		{"connections below theirs",
+			[]Reading{facts(Conntrack, 200000.0), facts(ConntrackMax, 262144.0)}, CannotTell, ""},
 		{"a lock in dump and profile", []Reading{dump, profile}, Ill, "found lock-contention supported"},
 		{"a lock in the dump alone", []Reading{dump}, CannotTell, "candidate lock-contention"},
-		{"memory in pieces", []Reading{facts(LostMS, 1249.0), facts(CompactStallRate, 40.0), zone}, Ill, "found direct-reclaim supported"},
+		{"memory in pieces", []Reading{facts(LostMS, 1249.0), facts(CompactStallRate, 40.0), zone},
+			Ill, "found direct-reclaim supported"},
 		{"nothing stalls", []Reading{facts(LostMS, 1249.0), facts(CompactStallRate, 0.0), zone}, CannotTell, ""},
 		{"two places", []Reading{smaps(4.55, 1.9, 1), smaps(2.28, 0, 2)}, Ill, "found thp-bloat supported"},
 		{"two places, other memory", []Reading{smaps(4.55, 0.1, 1), smaps(2.28, 0, 2)}, CannotTell, ""},
@@ -148,7 +174,8 @@ func TestJudge(t *testing.T) {
 // A cause that is found in one place and a candidate in another is one verdict, and rests on the
 // place where it is found.
 func TestOneLineForOneCause(t *testing.T) {
-	for _, order := range [][2]Reading{{found("disk-wait", finding.Possible), sign("disk-wait", Candidate)}, {sign("disk-wait", Candidate), found("disk-wait", finding.Possible)}} {
+	for _, order := range [][2]Reading{{found("disk-wait", finding.Possible),
+		sign("disk-wait", Candidate)}, {sign("disk-wait", Candidate), found("disk-wait", finding.Possible)}} {
 		var parts []*Part
 		for i, r := range order {
 			p := says1("iostat", r)
@@ -156,7 +183,8 @@ func TestOneLineForOneCause(t *testing.T) {
 			parts = append(parts, p)
 		}
 		a := Explain(parts, nil)
-		if len(a.Causes) != 1 || a.Causes[0].Grade != Found || len(a.Causes[0].From) != 1 || len(a.Causes[0].Proof) != 1 {
+		if len(a.Causes) != 1 || a.Causes[0].Grade != Found || len(a.Causes[0].From) != 1 ||
+			len(a.Causes[0].Proof) != 1 {
 			t.Errorf("got %+v", a.Causes)
 			continue
 		}
@@ -199,7 +227,8 @@ func TestSettingsOfOneHost(t *testing.T) {
 func TestReaderPanics(t *testing.T) {
 	p := says1("x", Reading{})
 	p.Kind.Read = func(*Part) Reading { panic("no") }
-	if a := Explain([]*Part{p, says1("y", found("disk-wait", finding.Possible))}, nil); a.State != Ill || len(a.Told[0].Flaws) != 1 {
+	if a := Explain([]*Part{p, says1("y", found("disk-wait", finding.Possible))},
+		nil); a.State != Ill || len(a.Told[0].Flaws) != 1 {
 		t.Errorf("got %+v", a)
 	}
 }
@@ -238,7 +267,8 @@ func TestSeries(t *testing.T) {
 
 func TestFilled(t *testing.T) {
 	w := Who{PID: 77, Cgroup: "/kube/a"}
-	if got, want := filled("cat /proc/PID/x /sys/fs/cgroup/CGROUP/cpu.stat", w), "cat /proc/77/x /sys/fs/cgroup/kube/a/cpu.stat"; got != want {
+	if got, want := filled("cat /proc/PID/x /sys/fs/cgroup/CGROUP/cpu.stat", w),
+		"cat /proc/77/x /sys/fs/cgroup/kube/a/cpu.stat"; got != want {
 		t.Errorf("got %q", got)
 	}
 	if got := filled("cat CGROUP", Who{Cgroup: "a;rm -rf $HOME"}); got != "cat CGROUP" {
@@ -260,10 +290,13 @@ func TestProofOfFigures(t *testing.T) {
 // Two commands that were run once each are compared; two looks at one command are not.
 func TestTwoRuns(t *testing.T) {
 	run := func(command string, cpu, took float64) *Part {
-		return says1("perf stat", Reading{State: CannotTell, Facts: []Fact{{Name: RunCPU, Value: cpu, Of: command}, {Name: RunElapsed, Value: took, Of: command}}})
+		return says1("perf stat",
+			Reading{State: CannotTell, Facts: []Fact{{Name: RunCPU, Value: cpu, Of: command},
+				{Name: RunElapsed, Value: took, Of: command}}})
 	}
 	a := Explain([]*Part{run("./shop c", 1e6, 2e6), run("./shop go", 3e6, 5e6)}, nil)
-	if !slices.ContainsFunc(a.Notes, func(n string) bool { return strings.Contains(n, "3 times as much CPU time, and 2.5 times as long") }) {
+	if !slices.ContainsFunc(a.Notes,
+		func(n string) bool { return strings.Contains(n, "3 times as much CPU time, and 2.5 times as long") }) {
 		t.Errorf("notes: %q", a.Notes)
 	}
 	a = Explain([]*Part{run("./shop c", 1e6, 2e6), run("./shop c", 3e6, 5e6)}, nil)
@@ -282,7 +315,8 @@ func TestNextOfDecided(t *testing.T) {
 	if a := Explain([]*Part{says1("iostat", asks("pidstat -d 1"))}, nil); len(a.Next) != 1 {
 		t.Errorf("one part: got %d commands, want 1", len(a.Next))
 	}
-	if a := Explain([]*Part{says1("iostat", asks("pidstat -d 1")), says1("vmstat", asks("iostat -x 1"))}, nil); len(a.Next) != 0 {
+	if a := Explain([]*Part{says1("iostat", asks("pidstat -d 1")),
+		says1("vmstat", asks("iostat -x 1"))}, nil); len(a.Next) != 0 {
 		t.Errorf("two parts: got %v, want none", a.Next)
 	}
 }

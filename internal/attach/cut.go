@@ -150,7 +150,8 @@ func (c *cutter) lines(lines []paste.Line) {
 // section is how many lines, from the first one on, no prompt, fence or other file's name divides.
 func section(lines []paste.Line) int {
 	end := 1
-	for end < len(lines) && lines[end].Command == "" && fenced(lines[end]) == fenced(lines[0]) && lines[end].Path == lines[0].Path {
+	for end < len(lines) && lines[end].Command == "" && fenced(lines[end]) == fenced(lines[0]) &&
+		lines[end].Path == lines[0].Path {
 		end++
 	}
 	return end
@@ -308,7 +309,8 @@ func (c *cutter) named(lines []paste.Line, skip int) int {
 
 // part makes a new part, with what stands above it.
 func (c *cutter) part(kind *Kind, lines []paste.Line) *Part {
-	p := &Part{Kind: kind, File: c.file, Lines: lines, Command: cmp.Or(c.prompt.Command, c.bareCommand(lines[0].N)), Prompt: c.prompt.Text}
+	p := &Part{Kind: kind, File: c.file, Lines: lines,
+		Command: cmp.Or(c.prompt.Command, c.bareCommand(lines[0].N)), Prompt: c.prompt.Text}
 	p.Host, p.Path, p.PID = c.prompt.Host, lines[0].Path, lines[0].PID
 	if ownPrompt(c.prompt) {
 		p.Session = c.session
@@ -384,7 +386,8 @@ func (c *cutter) title(n int) string {
 	r := &c.unknown[i]
 	above := r.Lines[len(r.Lines)-1]
 	text := strings.TrimSpace(above.Text)
-	if above.Raw != "" || !sentence(text) && !strings.HasSuffix(text, ":") || r.Last < n-3 || len(text) > 240 || len(c.parts) > 0 && r.Last < c.parts[len(c.parts)-1].Last() {
+	if above.Raw != "" || !sentence(text) && !strings.HasSuffix(text, ":") || r.Last < n-3 ||
+		len(text) > 240 || len(c.parts) > 0 && r.Last < c.parts[len(c.parts)-1].Last() {
 		return ""
 	}
 	c.known(i)
@@ -479,7 +482,8 @@ func (v *rawView) from(lines []paste.Line, at int) []paste.Line {
 func claimOf(lines []paste.Line, kinds []*Kind) (*Kind, int) {
 	var best choice
 	for _, k := range kinds {
-		if len(k.Hints) == 0 || slices.ContainsFunc(k.Hints, func(h string) bool { return strings.Contains(lines[0].Text, h) }) {
+		if len(k.Hints) == 0 ||
+			slices.ContainsFunc(k.Hints, func(h string) bool { return strings.Contains(lines[0].Text, h) }) {
 			best.ask(k, lines)
 		}
 	}

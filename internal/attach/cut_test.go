@@ -45,18 +45,23 @@ func TestCut(t *testing.T) {
 		{"a prompt ends a part", "root@a:~# cat /proc/7/x\nh\n1\nroot@b:~# cat y\nh\n2\n",
 			[]string{"numbers 2-3 a /proc/7/x 7", "numbers 5-6 b  0"}},
 		{"a fence ends a part", "```\nh\n1\n```\n2\n", []string{"numbers 2-3   0", "? 5-5"}},
-		{"a title", "before the restart:\nh\n1\n\nafter it\n\n```\nh\n3\n```\n", []string{"numbers 2-3   0 before the restart:", "numbers 8-9   0 after it"}},
+		{"a title", "before the restart:\nh\n1\n\nafter it\n\n```\nh\n3\n```\n",
+			[]string{"numbers 2-3   0 before the restart:", "numbers 8-9   0 after it"}},
 		{"scattered", "@a\nother\n@b\n", []string{"word 1-3   0", "? 2-2"}},
-		{"scattered in two containers", "web-1 | @a\ndb-1  | @b\nweb-1 | @c\n", []string{"word 1-3   0", "word 2-2   0"}},
+		{"scattered in two containers", "web-1 | @a\ndb-1  | @b\nweb-1 | @c\n",
+			[]string{"word 1-3   0", "word 2-2   0"}},
 		{"scattered after two prompts", "$ ./a\n@a\n$ ./a\n@b\n", []string{"word 2-2   0", "word 4-4   0"}},
 		{"left out", "h\n1\n...\nh\n2\n", []string{"numbers 1-5   0"}},
-		{"a logger's prefix that is none", "2026-11-22T22:28:49Z a\n2026-11-22T22:28:50Z b\n", []string{"stamped 1-2   0"}},
-		{"grep", "/proc/7/x:h\n/proc/7/x:1\n/proc/8/x:h\n/proc/8/x:2\n", []string{"numbers 1-2  /proc/7/x 7", "numbers 3-4  /proc/8/x 8"}},
+		{"a logger's prefix that is none", "2026-11-22T22:28:49Z a\n2026-11-22T22:28:50Z b\n",
+			[]string{"stamped 1-2   0"}},
+		{"grep", "/proc/7/x:h\n/proc/7/x:1\n/proc/8/x:h\n/proc/8/x:2\n",
+			[]string{"numbers 1-2  /proc/7/x 7", "numbers 3-4  /proc/8/x 8"}},
 	} {
 		parts, unknown := Cut("", paste.Lines([]byte(c.in)), NewKinds(testKinds))
 		var got []string
 		for _, p := range parts {
-			got = append(got, strings.TrimRight(fmt.Sprintf("%s %d-%d %s %s %d %s", p.Kind.Name, p.First(), p.Last(), p.Host, p.Path, p.PID, p.Title), " "))
+			got = append(got, strings.TrimRight(fmt.Sprintf("%s %d-%d %s %s %d %s", p.Kind.Name,
+				p.First(), p.Last(), p.Host, p.Path, p.PID, p.Title), " "))
 		}
 		for _, r := range unknown {
 			got = append(got, fmt.Sprintf("? %d-%d", r.First, r.Last))

@@ -54,14 +54,16 @@ func Disks(all []DiskUse, boot bool, when, again string, number func(float64) st
 		r.Means = fmt.Sprintf("Requests to %s took %s ms in the mean: usual for a disk that turns, and slow for flash.", worst.Name, took)
 	default:
 		r.Means = fmt.Sprintf("Requests to %s took %s ms in the mean; whether the service waited for them is not in it.", worst.Name, took)
-		r.Signs = []Sign{{Cause: "disk-wait", Grade: Candidate, Share: max(0, worst.Busy), Proof: []string{worst.text(when, number)}}}
+		r.Signs = []Sign{{Cause: "disk-wait", Grade: Candidate, Share: max(0, worst.Busy),
+			Proof: []string{worst.text(when, number)}}}
 		r.Next = []Next{{Command: "pidstat -d 1 10", Why: "iodelay: which processes wait for the disk"}}
 	}
 	return r
 }
 
 func (d DiskUse) text(when string, number func(float64) string) string {
-	s := fmt.Sprintf("%s: %s reads of %s ms and %s writes of %s ms in the mean", d.Name, number(d.Reads), number(d.ReadMS), number(d.Writes), number(d.WriteMS))
+	s := fmt.Sprintf("%s: %s reads of %s ms and %s writes of %s ms in the mean", d.Name,
+		number(d.Reads), number(d.ReadMS), number(d.Writes), number(d.WriteMS))
 	if d.Busy >= 0 {
 		s += fmt.Sprintf(", busy %.0f %% of the time, %s requests at once", 100*d.Busy, number(d.Queue))
 	}

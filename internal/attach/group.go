@@ -29,7 +29,8 @@ func (a *Answer) group() {
 // different hosts, processes or cgroups, or they are two samples of one kind.
 func elsewhere(t, o *Told) bool {
 	return differ(t.Who.Host, o.Who.Host) || t.Who.PID != 0 && o.Who.PID != 0 && t.Who.PID != o.Who.PID ||
-		differ(t.Who.Cgroup, o.Who.Cgroup) || t.Part.Kind == o.Part.Kind && !t.Part.Kind.Scattered && !siblings(t.Part, o.Part)
+		differ(t.Who.Cgroup, o.Who.Cgroup) || t.Part.Kind == o.Part.Kind &&
+		!t.Part.Kind.Scattered && !siblings(t.Part, o.Part)
 }
 
 // siblings reports whether two parts show different files of one folder, or of the host's settings:
@@ -37,7 +38,8 @@ func elsewhere(t, o *Told) bool {
 func siblings(a, b *Part) bool {
 	const settings = "/proc/sys/"
 	return a.Path != "" && b.Path != "" && path.Base(a.Path) != path.Base(b.Path) &&
-		(path.Dir(a.Path) == path.Dir(b.Path) || strings.HasPrefix(a.Path, settings) && strings.HasPrefix(b.Path, settings))
+		(path.Dir(a.Path) == path.Dir(b.Path) || strings.HasPrefix(a.Path, settings) &&
+			strings.HasPrefix(b.Path, settings))
 }
 
 func differ(a, b string) bool { return a != "" && b != "" && a != b }
@@ -61,7 +63,8 @@ func series(parts []*Part) (out []*Part, notes []string) {
 		text := ""
 		switch {
 		case places:
-			text = fmt.Sprintf("%s: %s and %s are two places (%s): side by side, without rates", p.Kind.Name, last.where(), p.where(), why)
+			text = fmt.Sprintf("%s: %s and %s are two places (%s): side by side, without rates",
+				p.Kind.Name, last.where(), p.where(), why)
 		case !inOrder(last, p):
 			text = fmt.Sprintf("%s: nothing tells whether %s and %s are one place before and after, so no rate is made of them", p.Kind.Name, last.where(), p.where())
 		case p.Kind.Joins, p.Kind.Session != nil && p.Kind.Session(last.Command, p.Command):
@@ -118,7 +121,8 @@ func (p *Part) taken() time.Time {
 
 // says reports whether what a person wrote has a word.
 func says(title, word string) bool {
-	return slices.ContainsFunc(strings.FieldsFunc(strings.ToLower(title), func(r rune) bool { return r < 'a' || r > 'z' }), func(w string) bool { return w == word })
+	return slices.ContainsFunc(strings.FieldsFunc(strings.ToLower(title),
+		func(r rune) bool { return r < 'a' || r > 'z' }), func(w string) bool { return w == word })
 }
 
 // where says where a part stands, for people.

@@ -25,7 +25,8 @@ func Long(file string, head []byte, r io.Reader, kinds *Kinds) (parts []*Part, n
 		parts, _ = cutAll(file, head[:utf16Text], kinds)
 		return parts, []string{fmt.Sprintf("%s: a long text in UTF-16: only its first %d MiB are looked at", file, utf16Text>>20)}, nil
 	}
-	l := &long{w: window{r: r, buf: head}, all: newCutter(file, kinds), logs: newCutter(file, kinds.scattered), held: map[*Kind]int{}, found: -1}
+	l := &long{w: window{r: r, buf: head}, all: newCutter(file, kinds),
+		logs: newCutter(file, kinds.scattered), held: map[*Kind]int{}, found: -1}
 	l.logs.limit = mostLines
 	l.logs.starts = func(line paste.Line) bool {
 		at, _ := l.marks.next([]byte(cmp.Or(line.Raw, line.Text)), 0)
@@ -287,7 +288,8 @@ const (
 
 // context makes the lines from the position on, unless those that are there reach far enough.
 func (l *long) context(lines, size int) {
-	if len(l.lines) > 0 && l.lines[0].N == l.line+1 && lines == contextLines && (len(l.lines) >= contextLines/2 || l.w.done && l.until == l.w.off+int64(len(l.w.buf))) {
+	if len(l.lines) > 0 && l.lines[0].N == l.line+1 && lines == contextLines &&
+		(len(l.lines) >= contextLines/2 || l.w.done && l.until == l.w.off+int64(len(l.w.buf))) {
 		return
 	}
 	l.w.more(size)

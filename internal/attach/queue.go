@@ -33,7 +33,9 @@ func queueOnCPUs(told []*Told, all []*Verdict) []*Verdict {
 	if runnable.Value < queueLong*cpus.Value {
 		all = without(all, "runqueue-saturation")
 	}
-	proof := fmt.Sprintf("%.3g runnable threads on %.0f CPUs, which are %.0f %% idle", runnable.Value, cpus.Value, 100*idle.Value)
+	proof := fmt.Sprintf("%.3g runnable threads on %.0f CPUs, which are %.0f %% idle",
+		runnable.Value, cpus.Value, 100*idle.Value)
 	share := (runnable.Value - cpus.Value) / runnable.Value
-	return find(all, Sign{Cause: "cpu-contention", Sure: finding.Possible, Share: share, Proof: []string{proof}}, queue, count)
+	return find(all, Sign{Cause: "cpu-contention", Sure: finding.Possible, Share: share,
+		Proof: []string{proof}}, queue, count)
 }

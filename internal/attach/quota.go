@@ -33,7 +33,8 @@ func quotaExplains(told []*Told, all []*Verdict) []*Verdict {
 	waits := of(all, "cpu-contention") != nil || of(all, "runqueue-saturation") != nil
 	if use, user := usedUp(told, quota.Value); user != nil && waits {
 		all = find(all, Sign{Cause: v.Cause, Sure: finding.Possible, Proof: []string{
-			fmt.Sprintf("%s uses %.3g CPUs of a quota of %.3g while threads wait for one", use.Of, use.Value, quota.Value)}}, user, from)
+			fmt.Sprintf("%s uses %.3g CPUs of a quota of %.3g while threads wait for one", use.Of,
+				use.Value, quota.Value)}}, user, from)
 		return withoutQueue(all)
 	}
 	v.Proof = append(v.Proof, fmt.Sprintf("the quota is %.3g CPUs", quota.Value))
@@ -54,7 +55,8 @@ func withoutQueue(all []*Verdict) (out []*Verdict) {
 func usedUp(told []*Told, quota float64) (Fact, *Told) {
 	for _, t := range told {
 		for _, f := range t.Facts {
-			if (f.Name == ProcessCPU || f.Name == ContainerCPU) && f.Value > (1-atQuota)*quota && f.Value < (1+atQuota)*quota {
+			if (f.Name == ProcessCPU || f.Name == ContainerCPU) && f.Value > (1-atQuota)*quota &&
+				f.Value < (1+atQuota)*quota {
 				return f, t
 			}
 		}

@@ -44,7 +44,8 @@ func (s *shapes) of(body []byte) uint16 {
 	if len(body) < shapeBytes {
 		return shapeOf(body)
 	}
-	a, b, c := binary.LittleEndian.Uint64(body), binary.LittleEndian.Uint64(body[8:]), binary.LittleEndian.Uint64(body[16:])
+	a, b, c := binary.LittleEndian.Uint64(body), binary.LittleEndian.Uint64(body[8:]),
+		binary.LittleEndian.Uint64(body[16:])
 	start := (a*0x9e3779b97f4a7c15^b)*0xbf58476d1ce4e5b9 ^ c*0x94d049bb133111eb | 1
 	k := &s.known[start>>52]
 	if k.start != start {
@@ -147,7 +148,8 @@ func after(text []byte, mark string) int {
 }
 
 func inTime(c byte) bool {
-	return c >= '0' && c <= '9' || c == ':' || c == '-' || c == '.' || c == ' ' || c == 'T' || c == 'Z' || c == ',' || c == '/' || c == '+'
+	return c >= '0' && c <= '9' || c == ':' || c == '-' || c == '.' || c == ' ' || c == 'T' ||
+		c == 'Z' || c == ',' || c == '/' || c == '+'
 }
 
 // signs are what bytes are in a shape: all letters of one case are one sign, and so are digits.

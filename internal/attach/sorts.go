@@ -35,7 +35,8 @@ func sortOf(lines []paste.Line, known bool) Sort {
 		switch {
 		case fileLine.MatchString(text), pathLine.MatchString(text):
 			n.files++
-		case paste.IsCommand(uncommented(text)), ranWith.MatchString(text), len(strings.Fields(text)) >= leastWords && wordy(text):
+		case paste.IsCommand(uncommented(text)), ranWith.MatchString(text),
+			len(strings.Fields(text)) >= leastWords && wordy(text):
 			n.words++
 		case clientWord.MatchString(text):
 			n.words++
@@ -151,7 +152,8 @@ func versionLine(text string) bool {
 	}
 	plain := strings.Trim(uncommented(text)+" ", "* ")
 	if m := field.FindStringSubmatch(text); m != nil && len(text) < 160 {
-		return aVersion.MatchString(m[1]) && (product.MatchString(text) || strings.Count(text, ".") > 1) || product.MatchString(m[1]) && len(m[1]) < 60
+		return aVersion.MatchString(m[1]) &&
+			(product.MatchString(text) || strings.Count(text, ".") > 1) || product.MatchString(m[1]) && len(m[1]) < 60
 	}
 	return len(plain) < 60 && aVersion.MatchString(plain) && product.MatchString(plain)
 }
@@ -171,7 +173,8 @@ var (
 func configLine(text string) bool {
 	value := ""
 	switch {
-	case iniSection.MatchString(text), listItem.MatchString(text), option.MatchString(text), xmlTag.MatchString(text), text == "---":
+	case iniSection.MatchString(text), listItem.MatchString(text), option.MatchString(text),
+		xmlTag.MatchString(text), text == "---":
 		return true
 	case jsonField.MatchString(text):
 		value = jsonField.FindStringSubmatch(text)[1]

@@ -10,7 +10,8 @@ import (
 func TestWords(t *testing.T) {
 	words := []string{"gc", "gctrace", ":", "", "took too long", "ok", "oo", "long"}
 	w := NewWords(words)
-	for _, text := range []string{"", "g", "gc 1 @0.1s", "xgctrace", "a: took too long", "took too lon", "book", "oooo", "l:long"} {
+	for _, text := range []string{"", "g", "gc 1 @0.1s", "xgctrace", "a: took too long",
+		"took too lon", "book", "oooo", "l:long"} {
 		var got, want []string
 		w.Each(text, func(i int) bool {
 			if !slices.Contains(got, words[i]) {

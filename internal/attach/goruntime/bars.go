@@ -31,7 +31,8 @@ func barLine(s string) (bound float64, marks int, ok bool) {
 	}
 	bound, ok = number(s[:at])
 	bar := strings.Trim(s[at:], " \t:|")
-	if !ok || bar == "" || len(bar) > mostMarks || !strings.Contains("*#=@", bar[:1]) || strings.Trim(bar, bar[:1]) != "" {
+	if !ok || bar == "" || len(bar) > mostMarks || !strings.Contains("*#=@", bar[:1]) ||
+		strings.Trim(bar, bar[:1]) != "" {
 		return 0, 0, false
 	}
 	return bound, len(bar), true
@@ -61,7 +62,8 @@ func readBars(p *attach.Part) attach.Reading {
 		}
 	}
 	if len(bounds) == 0 {
-		return attach.Reading{Title: "a histogram drawn with marks", State: attach.CannotTell, Means: "no line of it could be read"}
+		return attach.Reading{Title: "a histogram drawn with marks", State: attach.CannotTell,
+			Means: "no line of it could be read"}
 	}
 	below, median, gap := 0, 0.0, 0
 	for i, n := range marks {
@@ -69,21 +71,27 @@ func readBars(p *attach.Part) attach.Reading {
 			median = bounds[i]
 		}
 		below += n
-		if i > 0 && bounds[i-1] > 0 && bounds[i]/bounds[i-1] >= farApart && (gap == 0 || bounds[i]/bounds[i-1] > bounds[gap]/bounds[gap-1]) {
+		if i > 0 && bounds[i-1] > 0 && bounds[i]/bounds[i-1] >= farApart &&
+			(gap == 0 || bounds[i]/bounds[i-1] > bounds[gap]/bounds[gap-1]) {
 			gap = i
 		}
 	}
-	r := attach.Reading{Title: fmt.Sprintf("a histogram drawn with marks, %d buckets", len(bounds)), State: attach.CannotTell,
-		Figures: []string{fmt.Sprintf("%d marks: the one in the middle is at %g, the last at %g", all, median, bounds[len(bounds)-1])},
-		Means:   "how some values spread; of what, and in which unit, its lines do not say",
-		Not:     "that each mark is one value, or that the values are ms: runtime/metrics has seconds",
-		Next:    []attach.Next{{Command: "GODEBUG=gctrace=1", Why: "if these are pauses of GC: each stop, with its unit and when it was"}}}
+	r := attach.Reading{Title: fmt.Sprintf("a histogram drawn with marks, %d buckets", len(bounds)),
+		State: attach.CannotTell,
+		Figures: []string{fmt.Sprintf("%d marks: the one in the middle is at %g, the last at %g",
+			all, median, bounds[len(bounds)-1])},
+		Means: "how some values spread; of what, and in which unit, its lines do not say",
+		Not:   "that each mark is one value, or that the values are ms: runtime/metrics has seconds",
+		Next: []attach.Next{{Command: "GODEBUG=gctrace=1",
+			Why: "if these are pauses of GC: each stop, with its unit and when it was"}}}
 	if gap > 0 {
 		above := 0
 		for _, n := range marks[gap:] {
 			above += n
 		}
-		r.Figures = append(r.Figures, fmt.Sprintf("%d marks (%s) are at %g or more, and none between that and %g", above, percent(ratio(float64(above), float64(all))), bounds[gap], bounds[gap-1]))
+		r.Figures = append(r.Figures,
+			fmt.Sprintf("%d marks (%s) are at %g or more, and none between that and %g", above,
+				percent(ratio(float64(above), float64(all))), bounds[gap], bounds[gap-1]))
 	}
 	return r
 }

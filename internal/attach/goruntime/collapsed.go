@@ -9,7 +9,8 @@ const profTitleWords = "flat flat% sum% cum cum%"
 const maxCollapsed = 64 << 10
 
 // profHeads are the starts of the lines above the table.
-var profHeads = []string{"File: ", "Type: ", "Time: ", "Duration: ", "Active filters:", "Showing nodes accounting for ", "Dropped ", "Showing top "}
+var profHeads = []string{"File: ", "Type: ", "Time: ", "Duration: ", "Active filters:",
+	"Showing nodes accounting for ", "Dropped ", "Showing top "}
 
 // collapsed takes apart a table of pprof whose lines a web page joined into one; nil: it is none.
 func collapsed(text string) (out []string) {

@@ -49,7 +49,8 @@ var threadcreate = &attach.Kind{
 			Not:     "how many threads run: blocked ones cost no CPU"}
 		if d.total == 0 {
 			r.State = attach.CannotTell
-			r.Figures = []string{count(n, "thread", "threads") + " in what is shown; the heading, with their sum, is cut off"}
+			r.Figures = []string{count(n, "thread", "threads") +
+				" in what is shown; the heading, with their sum, is cut off"}
 			r.Means = "it says where the runtime made these threads; of how many is not in the text"
 		}
 		if n >= 1000 {
@@ -164,7 +165,9 @@ func countsHead(s, heading string) bool {
 		return false
 	}
 	before, after := unmarked(s[:at]), unmarked(s[at+len(heading):])
-	return digits(after) > 0 && digits(after) == len(after) && len(before) <= 60 && (before == "" || strings.HasSuffix(before, "]") || strings.HasSuffix(before, ":") || strings.HasSuffix(before, "|"))
+	return digits(after) > 0 && digits(after) == len(after) && len(before) <= 60 &&
+		(before == "" || strings.HasSuffix(before, "]") || strings.HasSuffix(before, ":") ||
+			strings.HasSuffix(before, "|"))
 }
 
 // ofThreads knows a profile of threads without its heading: the runtime made them.
@@ -183,7 +186,8 @@ func madeThread(fn string) bool {
 
 // moreAddresses knows the rest of a line of addresses that a terminal broke, also within one.
 func moreAddresses(s string) bool {
-	return s != "" && strings.Contains(s, "0x") && strings.Trim(s, "0123456789abcdefx ") == "" && !strings.HasPrefix(s, "#")
+	return s != "" && strings.Contains(s, "0x") && strings.Trim(s, "0123456789abcdefx ") == "" &&
+		!strings.HasPrefix(s, "#")
 }
 
 // restOfPlace knows the rest of a stack's line that a terminal broke.
@@ -259,7 +263,8 @@ func park(stacks []*stack) {
 // waitsByName reports whether the innermost function only waits.
 func (s *stack) waitsByName() bool {
 	fn := s.frames[0].fn
-	return fn == "internal/poll.runtime_pollWait" || fn == "time.Sleep" || strings.Contains(fn, "sync.runtime_Semacquire") || fn == "sync.runtime_notifyListWait"
+	return fn == "internal/poll.runtime_pollWait" || fn == "time.Sleep" ||
+		strings.Contains(fn, "sync.runtime_Semacquire") || fn == "sync.runtime_notifyListWait"
 }
 
 func sumCounts(stacks []*stack) (n int) {

@@ -36,7 +36,8 @@ func (p *picture) readCrash(r *attach.Reading) {
 		r.Figures = append(p.senders(), r.Figures...)
 		r.Means = p.deadlock()
 		if len(p.queues) > 0 {
-			r.Figures = append(r.Figures, fmt.Sprintf("%d at %s, %s", p.queues[0].n, p.queues[0].what(), p.queues[0].where()))
+			r.Figures = append(r.Figures, fmt.Sprintf("%d at %s, %s", p.queues[0].n,
+				p.queues[0].what(), p.queues[0].where()))
 		}
 	} else {
 		r.Means = "the process ended by a crash: " + clip(p.crash)

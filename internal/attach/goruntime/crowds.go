@@ -22,16 +22,21 @@ func (p *picture) readDownstream(r *attach.Reading) {
 			r.Figures = append(r.Figures, does(p.stacks[at], p.waits[at]))
 			r.State = attach.CannotTell
 			r.Means = fmt.Sprintf("all that are shown wait for %s in this moment, outside of the program; for how long is not in it", what)
-			r.Next = append(r.Next, attach.Next{Command: "the same dump a minute later", Why: "who is still there has waited for so long"})
+			r.Next = append(r.Next, attach.Next{Command: "the same dump a minute later",
+				Why: "who is still there has waited for so long"})
 			continue
 		}
-		if i > 0 || n < manyWaiters && !(float64(n) >= mostOfAll*float64(p.n) && n >= fewWaiters) || len(r.Signs) > 0 || !p.awaited(what, n) {
+		if i > 0 || n < manyWaiters && !(float64(n) >= mostOfAll*float64(p.n) && n >= fewWaiters) ||
+			len(r.Signs) > 0 || !p.awaited(what, n) {
 			continue
 		}
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("the time is in %s, outside what whystall can look into here", what)
-		r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Where: what, Share: ratio(float64(n), float64(p.n))})
-		r.Next = append(r.Next, attach.Next{Command: "the same dump, or whystall diagnose, on the other side", Why: "what it does meanwhile is not in this process"})
+		r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Where: what,
+			Share: ratio(float64(n), float64(p.n))})
+		r.Next = append(r.Next,
+			attach.Next{Command: "the same dump, or whystall diagnose, on the other side",
+				Why: "what it does meanwhile is not in this process"})
 	}
 }
 
@@ -72,12 +77,14 @@ func (p *picture) readRequests(r *attach.Reading) {
 		r.State = attach.CannotTell
 		r.Means = "requests wait for a turn or for an answer of other goroutines: which of them is not in the text"
 		r.Signs = append(r.Signs, attach.Sign{Cause: "pool-exhaustion", Grade: attach.Candidate, Proof: []string{line}})
-		r.Next = append(r.Next, attach.Next{Command: "whystall diagnose --pid PID", Why: "says who ends these waits, and what that one did before"})
+		r.Next = append(r.Next, attach.Next{Command: "whystall diagnose --pid PID",
+			Why: "says who ends these waits, and what that one did before"})
 	}
 }
 
 // handlers are the calls below which a server's request runs.
-var handlers = []string{"net/http.HandlerFunc.ServeHTTP", "net/http.serverHandler.ServeHTTP", "google.golang.org/grpc.(*Server).handleStream", "google.golang.org/grpc.(*Server).processUnaryRPC",
+var handlers = []string{"net/http.HandlerFunc.ServeHTTP", "net/http.serverHandler.ServeHTTP",
+	"google.golang.org/grpc.(*Server).handleStream", "google.golang.org/grpc.(*Server).processUnaryRPC",
 	"github.com/valyala/fasthttp.(*Server).serveConn", "net/rpc.(*service).call"}
 
 // readRemote says what many connections mean that wait alike for their other side.
@@ -85,7 +92,8 @@ func (p *picture) readRemote(r *attach.Reading) {
 	if p.far < crowdLeast || 2*p.far < p.n || len(r.Signs) > 0 || r.Means != "" {
 		return
 	}
-	r.Figures = append([]string{fmt.Sprintf("%d of %d have one stack: %s", p.far, max(p.n, p.total), does(p.remote, classify(p.remote)))}, r.Figures...)
+	r.Figures = append([]string{fmt.Sprintf("%d of %d have one stack: %s", p.far, max(p.n, p.total),
+		does(p.remote, classify(p.remote)))}, r.Figures...)
 	if p.far < manyLeaked && p.total <= p.n {
 		return
 	}
@@ -122,9 +130,11 @@ func (p *picture) readClients(r *attach.Reading) {
 
 // readOne says what the only goroutine of a text does, where its stack tells.
 func (p *picture) readOne(r *attach.Reading, s *stack, w wait) {
-	again := attach.Next{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=2'", Why: "all goroutines; twice, a minute apart: which stay where they are"}
+	again := attach.Next{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=2'",
+		Why: "all goroutines; twice, a minute apart: which stay where they are"}
 	switch {
-	case s.has("net/http.(*persistConn).readLoop") && s.has("bufio.(*Reader).Peek", "bufio.(*Reader).fill") && w.kind == waitNet:
+	case s.has("net/http.(*persistConn).readLoop") &&
+		s.has("bufio.(*Reader).Peek", "bufio.(*Reader).fill") && w.kind == waitNet:
 		r.Means = "the reading half of an HTTP client's connection waits for the first byte of an answer: of a connection that is kept idle as well as of a request under way"
 	case s.has("net/http.(*persistConn).writeLoop") && w.kind == waitChan:
 		r.Means = "the writing half of an HTTP client's connection has nothing to write: that is its rest"
@@ -132,7 +142,8 @@ func (p *picture) readOne(r *attach.Reading, s *stack, w wait) {
 		r.Means = "a listener waits for the next connection to come: that is its rest, however long"
 	case s.has("net/http.(*conn).readRequest") && w.kind == waitNet:
 		r.Means = "an HTTP server waits for a client's next request, or for the rest of one: IdleTimeout and ReadTimeout of http.Server bound such a wait"
-	case w.kind == waitRun && strings.HasPrefix(s.state, "running") && strings.HasPrefix(p.signal, "SIGQUIT") && s.own().fn != "":
+	case w.kind == waitRun && strings.HasPrefix(s.state, "running") &&
+		strings.HasPrefix(p.signal, "SIGQUIT") && s.own().fn != "":
 		r.Means = fmt.Sprintf("%s was running when the program was asked for its stacks, and waited for nothing: where a second dump shows it there again, it computes or spins", s.own().fn)
 		r.Next = append(r.Next, attach.Next{Command: "perf top -g -p PID", Why: "what it computes, while it hangs"})
 	case s.state == "syscall" && s.minutes > 0 && s.systemCall() == "syscall.Write":
@@ -203,7 +214,8 @@ func (p *picture) readSenders(r *attach.Reading) {
 		}
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("goroutines wait for minutes in %s to send to a channel: who should receive is gone or stuck, or they are background work that has time", fn)
-		r.Next = append(r.Next, attach.Next{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=2' a minute later", Why: "a number that only grows, while the load does not, is a leak; the receiver's own stack says where it is"})
+		r.Next = append(r.Next,
+			attach.Next{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=2' a minute later", Why: "a number that only grows, while the load does not, is a leak; the receiver's own stack says where it is"})
 	}
 }
 
@@ -267,7 +279,8 @@ func (p *picture) readCrowds(r *attach.Reading) {
 		if more := p.kinds[waitSyscall]; more >= manyInC {
 			r.Means = fmt.Sprintf("%d goroutines are in C code (cgo) and %d in system calls, and each call that blocks there keeps a thread of its own", n, more)
 		}
-		r.Next = append(r.Next, attach.Next{Command: "gdb -p PID -batch -ex 'thread apply all bt'", Why: "shows what the C code waits for"})
+		r.Next = append(r.Next, attach.Next{Command: "gdb -p PID -batch -ex 'thread apply all bt'",
+			Why: "shows what the C code waits for"})
 	}
 	if fn, n, sleep := p.crowded(); n >= manyLeaked && sleep && len(r.Signs) == 0 && r.Means == "" {
 		r.State = attach.CannotTell

@@ -97,16 +97,19 @@ func readLockReport(p *attach.Part) attach.Reading {
 		r.State = attach.Ill
 		r.Means = "A goroutine waits very long for a mutex, and who took it is in Unlock already: it waits inside the detector itself, for the detector's own lock."
 		r.Not = "A deadlock of the program's own locks: all goroutines that lock or unlock meet in the detector's lock."
-		r.Signs = []attach.Sign{{Cause: "lock-contention", Grade: attach.Found, Sure: finding.Possible, Proof: slices.Clone(r.Figures)}}
+		r.Signs = []attach.Sign{{Cause: "lock-contention", Grade: attach.Found,
+			Sure: finding.Possible, Proof: slices.Clone(r.Figures)}}
 	case waited >= tooLong:
 		r.State = attach.Ill
 		r.Means = "A goroutine waits very long for a mutex: what its holder does meanwhile decides."
 		r.Not = "A deadlock: the tool prints this after a time, and a lock that is held for long looks the same."
-		r.Signs = []attach.Sign{{Cause: "lock-contention", Grade: attach.Found, Sure: finding.Possible, Proof: slices.Clone(r.Figures)}}
+		r.Signs = []attach.Sign{{Cause: "lock-contention", Grade: attach.Found,
+			Sure: finding.Possible, Proof: slices.Clone(r.Figures)}}
 	default:
 		r.Means = "It reports a lock that a goroutine takes twice, or an order that can end in a deadlock."
 	}
-	r.Next = []attach.Next{{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=2'", Why: "all who wait for the lock, and the one that has it"}}
+	r.Next = []attach.Next{{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=2'",
+		Why: "all who wait for the lock, and the one that has it"}}
 	return r
 }
 

@@ -124,7 +124,8 @@ func readDelve(p *attach.Part) attach.Reading {
 	}
 	unclocked := unclock(d.stacks)
 	pic := lookAt(d)
-	r := attach.Reading{Title: fmt.Sprintf("goroutines as delve lists them, %d", len(d.stacks)), State: attach.Healthy, Glance: true,
+	r := attach.Reading{Title: fmt.Sprintf("goroutines as delve lists them, %d", len(d.stacks)),
+		State: attach.Healthy, Glance: true,
 		Facts: []attach.Fact{{Name: FactGoroutines, Value: float64(len(d.stacks))}}}
 	r.Figures = []string{pic.kindsText()}
 	parked := 0
@@ -182,8 +183,10 @@ func (p *picture) readTurns(r *attach.Reading) {
 		}
 		r.State = attach.CannotTell
 		r.Means = "goroutines wait for a turn in this moment; who has the others, and for how long, is not in the text"
-		r.Signs = append(r.Signs, attach.Sign{Cause: "pool-exhaustion", Grade: attach.Candidate, Share: ratio(float64(p.pools[what]), float64(p.n)), Proof: []string{line}})
-		r.Next = append(r.Next, attach.Next{Command: "(dlv) goroutines -t", Why: "the stack of each goroutine: who has a turn, and what it does"})
+		r.Signs = append(r.Signs, attach.Sign{Cause: "pool-exhaustion", Grade: attach.Candidate,
+			Share: ratio(float64(p.pools[what]), float64(p.n)), Proof: []string{line}})
+		r.Next = append(r.Next, attach.Next{Command: "(dlv) goroutines -t",
+			Why: "the stack of each goroutine: who has a turn, and what it does"})
 	}
 }
 
@@ -272,7 +275,8 @@ func readDelveStack(p *attach.Part) attach.Reading {
 			st.frames = append(st.frames, frame{fn: m[1]})
 		}
 	}
-	r := attach.Reading{Title: fmt.Sprintf("a goroutine's stack as delve prints it, %d frames", len(st.frames)), State: attach.CannotTell, Glance: true}
+	r := attach.Reading{Title: fmt.Sprintf("a goroutine's stack as delve prints it, %d frames",
+		len(st.frames)), State: attach.CannotTell, Glance: true}
 	if len(st.frames) == 0 {
 		r.Means = "no frame of it could be read"
 		return r
@@ -283,6 +287,7 @@ func readDelveStack(p *attach.Part) attach.Reading {
 	}
 	r.Means = "where one goroutine is at one moment; nothing of the others"
 	r.Not = "how long it has been there, and whether anybody waits for it: a debugger stops the program at one moment"
-	r.Next = []attach.Next{{Command: "goroutines -t, in delve; or kill -QUIT PID", Why: "the stacks of all goroutines: who waits for whom"}}
+	r.Next = []attach.Next{{Command: "goroutines -t, in delve; or kill -QUIT PID",
+		Why: "the stacks of all goroutines: who waits for whom"}}
 	return r
 }

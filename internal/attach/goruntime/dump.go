@@ -13,8 +13,10 @@ import (
 
 // goroutineDump is stacks as debug=2, a panic, SIGQUIT and runtime.Stack print them.
 var goroutineDump = &attach.Kind{
-	Name:    "goroutine dump",
-	Hints:   []string{"goroutine ", " goroutines [", "fatal error: ", "panic: ", "Observed a panic", "panic serving ", "unexpected goroutines", "PC=0x", "SIG", "(", " in state ", "leaked", ".go:", "runtime: ", "pthread_create failed"},
+	Name: "goroutine dump",
+	Hints: []string{"goroutine ", " goroutines [", "fatal error: ", "panic: ", "Observed a panic",
+		"panic serving ", "unexpected goroutines", "PC=0x", "SIG", "(", " in state ", "leaked",
+		".go:", "runtime: ", "pthread_create failed"},
 	Claim:   claimDump,
 	Reports: true,
 	Read: func(p *attach.Part) attach.Reading {
@@ -97,14 +99,20 @@ func dumpLine(s string) lineOf {
 	switch {
 	case leakLine(t):
 		return lineLeak
-	case t == "...", t == "…", t == "[...]", t == "(...)", strings.HasPrefix(t, "...additional frames elided"), strings.HasPrefix(t, "...") && strings.HasSuffix(t, "elided..."):
+	case t == "...", t == "…", t == "[...]", t == "(...)",
+		strings.HasPrefix(t, "...additional frames elided"), strings.HasPrefix(t, "...") &&
+			strings.HasSuffix(t, "elided..."):
 		return lineCut
-	case strings.HasPrefix(t, "fatal error: "), strings.HasPrefix(t, "panic: "), noThread(t), survived(t), logged(t) > 0:
+	case strings.HasPrefix(t, "fatal error: "), strings.HasPrefix(t, "panic: "), noThread(t),
+		survived(t), logged(t) > 0:
 		return lineCrash
 	case strings.HasPrefix(t, "SIG") && strings.Contains(t, ": ") && len(t) < 60:
 		return lineSignal
-	case strings.HasPrefix(t, "[signal SIG"), strings.HasPrefix(t, "PC=0x"), strings.HasPrefix(t, "runtime stack:"), strings.HasPrefix(t, "exit status "),
-		t == "]", strings.HasPrefix(t, "runtime: "), strings.HasPrefix(t, "unexpected fault address"), strings.HasPrefix(t, "stack: frame={"), strings.HasPrefix(t, "goroutine 0 "), isRegister(t), isTail(t), isRuntimeC(t), memoryRow.MatchString(t):
+	case strings.HasPrefix(t, "[signal SIG"), strings.HasPrefix(t, "PC=0x"),
+		strings.HasPrefix(t, "runtime stack:"), strings.HasPrefix(t, "exit status "),
+		t == "]", strings.HasPrefix(t, "runtime: "),
+		strings.HasPrefix(t, "unexpected fault address"), strings.HasPrefix(t, "stack: frame={"),
+		strings.HasPrefix(t, "goroutine 0 "), isRegister(t), isTail(t), isRuntimeC(t), memoryRow.MatchString(t):
 		return lineNoise
 	}
 	return lineOther
@@ -148,7 +156,8 @@ func claimDump(lines []paste.Line) int {
 	first := dumpLine(lines[0].Text)
 	switch first {
 	case lineHeader:
-		if _, glued, _ := headerIn(bare(lines[0].Text)); glued && (len(lines) < 2 || dumpLine(lines[1].Text) != lineCall) {
+		if _, glued, _ := headerIn(bare(lines[0].Text)); glued &&
+			(len(lines) < 2 || dumpLine(lines[1].Text) != lineCall) {
 			return 0
 		}
 	case lineLeak:
@@ -173,7 +182,8 @@ func claimDump(lines []paste.Line) int {
 		}
 		what := dumpLine(line.Text)
 		if what == lineOther {
-			if calls == 0 && i < 12 && first != lineHeader && first != lineCall && first != linePlace && headerNear(lines[i:]) {
+			if calls == 0 && i < 12 && first != lineHeader && first != lineCall &&
+				first != linePlace && headerNear(lines[i:]) {
 				continue // more words of the crash
 			}
 			if elided(line.Text) {
@@ -222,7 +232,8 @@ func throws(lines []paste.Line) bool {
 	for i := 0; i < len(lines) && i < 8 && lines[i].Command == ""; i++ {
 		t := bare(lines[i].Text)
 		switch {
-		case noMemory.MatchString(t), noVirtual.MatchString(t), fatal && strings.HasPrefix(t, "runtime stack:"), fatal && strings.HasPrefix(t, "[signal SIG"):
+		case noMemory.MatchString(t), noVirtual.MatchString(t), fatal &&
+			strings.HasPrefix(t, "runtime stack:"), fatal && strings.HasPrefix(t, "[signal SIG"):
 			return true
 		case strings.HasPrefix(t, "fatal error: "), strings.HasPrefix(t, "panic: "):
 			fatal = true
@@ -323,7 +334,8 @@ func (r *dumpReader) take(what lineOf, t string) {
 		_, goleak := leakHeader(t)
 		d.leak = d.leak || goleak || leakLine(t)
 		h, glued, _ := headerIn(t)
-		if before := t[:max(0, strings.LastIndex(t, "goroutine "))]; glued && d.crash == "" && dumpLine(before) == lineCrash {
+		if before := t[:max(0, strings.LastIndex(t, "goroutine "))]; glued && d.crash == "" &&
+			dumpLine(before) == lineCrash {
 			d.crash = strings.TrimSpace(before)
 		}
 		if r.s != nil && r.s.id == h.id && len(r.s.frames) == 0 { // goleak prints both
@@ -339,7 +351,8 @@ func (r *dumpReader) take(what lineOf, t string) {
 		}
 		r.ended = r.ended || r.created
 	case lineCrash:
-		if d.crash != "" && d.nested == "" && len(d.stacks) == 0 && strings.HasPrefix(t, "panic: ") && !strings.HasPrefix(d.crash, t) {
+		if d.crash != "" && d.nested == "" && len(d.stacks) == 0 &&
+			strings.HasPrefix(t, "panic: ") && !strings.HasPrefix(d.crash, t) {
 			d.nested = t
 		}
 		if d.crash == "" || r.loose && logged(t) == 0 {
@@ -350,7 +363,8 @@ func (r *dumpReader) take(what lineOf, t string) {
 		}
 	case lineNoise:
 		// The stack of the thread that ended the process is no goroutine's.
-		r.parents = r.parents || strings.HasPrefix(t, "runtime stack:") || strings.HasPrefix(t, "PC=0x") && len(d.stacks) == 0
+		r.parents = r.parents || strings.HasPrefix(t, "runtime stack:") ||
+			strings.HasPrefix(t, "PC=0x") && len(d.stacks) == 0
 		if fault, ok := strings.CutPrefix(t, "[signal "); ok && d.fault == "" {
 			d.fault, _, _ = strings.Cut(strings.Trim(fault, "]"), ":")
 			d.fault, _, _ = strings.Cut(d.fault, " ")
@@ -377,7 +391,8 @@ func (r *dumpReader) take(what lineOf, t string) {
 		if elided(t) {
 			d.cut++
 		}
-		if m := runningTest.FindStringSubmatch(t); m != nil && strings.HasPrefix(d.crash, "panic: test timed out") && len(d.stacks) == 0 {
+		if m := runningTest.FindStringSubmatch(t); m != nil &&
+			strings.HasPrefix(d.crash, "panic: test timed out") && len(d.stacks) == 0 {
 			d.tests = append(d.tests[:min(len(d.tests), maxTests)], m[0])
 		}
 	}

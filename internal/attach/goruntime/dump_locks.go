@@ -94,7 +94,8 @@ func (p *picture) judgeLocks(r *attach.Reading, q *queue, proof []string) {
 	case waiters >= fewWaiters:
 		r.State = attach.CannotTell
 		r.Means = "some goroutines wait for a lock in this moment; how long they wait is not in it"
-		r.Next = append(r.Next, attach.Next{Command: "go tool pprof -top 'http://HOST:PORT/debug/pprof/mutex?seconds=10'", Why: "says how long locks are waited for, if the program has set SetMutexProfileFraction"})
+		r.Next = append(r.Next,
+			attach.Next{Command: "go tool pprof -top 'http://HOST:PORT/debug/pprof/mutex?seconds=10'", Why: "says how long locks are waited for, if the program has set SetMutexProfileFraction"})
 		return
 	default:
 		return
@@ -138,13 +139,16 @@ func (p *picture) judgeLocks(r *attach.Reading, q *queue, proof []string) {
 		remedy = oneOrder
 		r.Means = fmt.Sprintf("%d goroutines wait in Lock in %s; %s in Lock elsewhere: locks that are taken in different order look like this, a deadlock behind which the others wait",
 			q.n, byMost(q.sites)[0], waitsOf(p.singles(q)))
-		r.Next = append(r.Next, attach.Next{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=2', twice, a minute apart", Why: "in a deadlock the same goroutines wait in the same calls"})
+		r.Next = append(r.Next,
+			attach.Next{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=2', twice, a minute apart", Why: "in a deadlock the same goroutines wait in the same calls"})
 	default:
 		r.Means += "; who holds it is not in the text"
 	}
 	r.State = attach.Ill
-	r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Found, Sure: sure, Share: ratio(float64(waiters), float64(p.n)), Proof: proof, Remedy: remedy})
-	r.Next = append(r.Next, attach.Next{Command: "whystall diagnose --pid PID", Why: "measures how long requests wait for the lock and what its holders do"})
+	r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Found, Sure: sure,
+		Share: ratio(float64(waiters), float64(p.n)), Proof: proof, Remedy: remedy})
+	r.Next = append(r.Next, attach.Next{Command: "whystall diagnose --pid PID",
+		Why: "measures how long requests wait for the lock and what its holders do"})
 }
 
 // oneOrder is what helps against a deadlock, where a shorter section does not.

@@ -9,7 +9,8 @@ import (
 
 // leakHeader parses goleak's "[Goroutine 21 in state select, with main.serve on top of the stack:".
 func leakHeader(t string) (s stack, ok bool) {
-	rest, ok := strings.CutPrefix(strings.TrimPrefix(strings.TrimPrefix(t, "found unexpected goroutines: "), "["), "Goroutine ")
+	rest, ok := strings.CutPrefix(strings.TrimPrefix(strings.TrimPrefix(t,
+		"found unexpected goroutines: "), "["), "Goroutine ")
 	id, rest, ok2 := strings.Cut(rest, " in state ")
 	state, _, ok3 := strings.Cut(rest, ", with ")
 	if !ok || !ok2 || !ok3 || !strings.HasSuffix(t, " on top of the stack:") {
@@ -21,12 +22,15 @@ func leakHeader(t string) (s stack, ok bool) {
 // leakLine knows what checks of tests print of goroutines that are left: goleak, leaktest, and
 // net/http's own.
 func leakLine(t string) bool {
-	return strings.Contains(t, "found unexpected goroutines") || strings.Contains(t, "eaked goroutine: ") || strings.Contains(t, "Test appears to have leaked ")
+	return strings.Contains(t, "found unexpected goroutines") ||
+		strings.Contains(t, "eaked goroutine: ") || strings.Contains(t, "Test appears to have leaked ")
 }
 
 // logged is where a crash's first words start in a line of a log; 0: nowhere.
 func logged(t string) int {
-	for _, words := range []string{" panic: runtime error: ", " fatal error: all goroutines are asleep", " fatal error: concurrent map ", " Observed a panic", ` "Observed a panic"`} {
+	for _, words := range []string{" panic: runtime error: ",
+		" fatal error: all goroutines are asleep", " fatal error: concurrent map ",
+		" Observed a panic", ` "Observed a panic"`} {
 		if at := strings.Index(t, words); at > 0 && at < 200 {
 			return at + 1
 		}
@@ -37,7 +41,9 @@ func logged(t string) int {
 // survived knows what programs print of a panic that need not end them: net/http, and Kubernetes'
 // HandleCrash.
 func survived(t string) bool {
-	return strings.Contains(t, "http: panic serving ") || strings.HasPrefix(strings.TrimPrefix(t, `"`), "Observed a panic") && (strings.Contains(t, `anic: "`) || strings.Contains(t, ` panic="`))
+	return strings.Contains(t, "http: panic serving ") ||
+		strings.HasPrefix(strings.TrimPrefix(t, `"`), "Observed a panic") &&
+			(strings.Contains(t, `anic: "`) || strings.Contains(t, ` panic="`))
 }
 
 // maxReversed bounds where the header is looked for below a stack in reversed order.
@@ -64,7 +70,8 @@ func upsideDown(lines []paste.Line) bool {
 		if dumpLine(line.Text) != lineHeader {
 			continue
 		}
-		if i < 2 || dumpLine(lines[i-1].Text) != lineCall || dumpLine(lines[i-2].Text) != linePlace || i+1 < len(lines) && dumpLine(lines[i+1].Text) == lineCall {
+		if i < 2 || dumpLine(lines[i-1].Text) != lineCall ||
+			dumpLine(lines[i-2].Text) != linePlace || i+1 < len(lines) && dumpLine(lines[i+1].Text) == lineCall {
 			return false
 		}
 		found = true
@@ -74,14 +81,16 @@ func upsideDown(lines []paste.Line) bool {
 
 // isTail knows the rest of a line of hexadecimal arguments that was broken in two.
 func isTail(t string) bool {
-	return strings.Trim(t, "0123456789abcdefx, ?.{})") == "" && (strings.HasPrefix(t, "0x") || strings.Contains(t, ", 0x"))
+	return strings.Trim(t, "0123456789abcdefx, ?.{})") == "" &&
+		(strings.HasPrefix(t, "0x") || strings.Contains(t, ", 0x"))
 }
 
 // elided knows a line that stands for a part of the dump which was taken out.
 func elided(s string) bool {
 	t := strings.TrimSpace(s)
 	t = strings.TrimPrefix(t, "[ ")
-	return strings.HasPrefix(t, "...") || strings.HasPrefix(t, "…") || strings.HasPrefix(t, "[...") || strings.HasPrefix(t, "<snip") || strings.HasPrefix(t, "(snip")
+	return strings.HasPrefix(t, "...") || strings.HasPrefix(t, "…") ||
+		strings.HasPrefix(t, "[...") || strings.HasPrefix(t, "<snip") || strings.HasPrefix(t, "(snip")
 }
 
 // maxNotes is how many lines of notes a reader writes above a goroutine, at most.

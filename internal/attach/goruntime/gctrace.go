@@ -131,7 +131,8 @@ func readGCTrace(p *attach.Part) attach.Reading {
 	best, g := mostOf(all)
 	switch {
 	case len(all) > shownRuns:
-		g.Flaws = append(g.Flaws, fmt.Sprintf("the lines are of %d starts or processes; the one with most cycles is read", len(all)))
+		g.Flaws = append(g.Flaws,
+			fmt.Sprintf("the lines are of %d starts or processes; the one with most cycles is read", len(all)))
 	case len(all) > 1:
 		for _, r := range all {
 			if r != best {

@@ -26,7 +26,8 @@ func judgeGC(g *attach.Reading, s gcSum, cs []cycle) {
 	case s.start && (s.cpuShare >= gcLoss/2 || s.markShare >= gcMarking):
 		g.State = attach.CannotTell
 		g.Means = fmt.Sprintf("these are the program's first seconds, in which a heap mostly grows: GC used up to %.0f %% of the CPU (since the start, as printed), and that is not its steady state", mostSince(cs))
-		g.Next = []attach.Next{{Command: "GODEBUG=gctrace=1 for a minute under load", Why: "cycles after the start decide"}}
+		g.Next = []attach.Next{{Command: "GODEBUG=gctrace=1 for a minute under load",
+			Why: "cycles after the start decide"}}
 	case s.sparse:
 		judgeSparse(g, s, cs)
 	case !s.rated(cs):
@@ -40,13 +41,17 @@ func judgeGC(g *attach.Reading, s gcSum, cs []cycle) {
 			g.Means += "; " + noRoom
 		}
 		g.Not = "which requests assisted, and for how long each"
-		g.Signs = []attach.Sign{{Cause: "mark-assist", Grade: attach.Found, Sure: finding.Possible, Share: s.markShare * s.assistShare,
-			Proof: []string{g.Figures[0], fmt.Sprintf("assists used %s of the CPU time that GC left to the program while it marked", percent(s.assistShare))}}}
-		g.Next = []attach.Next{{Command: "whystall diagnose --pid PID", Why: "shows what slow requests lost to mark assist, and the sites that allocate"}}
+		g.Signs = []attach.Sign{{Cause: "mark-assist", Grade: attach.Found, Sure: finding.Possible,
+			Share: s.markShare * s.assistShare,
+			Proof: []string{g.Figures[0],
+				fmt.Sprintf("assists used %s of the CPU time that GC left to the program while it marked", percent(s.assistShare))}}}
+		g.Next = []attach.Next{{Command: "whystall diagnose --pid PID",
+			Why: "shows what slow requests lost to mark assist, and the sites that allocate"}}
 	case s.worstStop >= veryLong:
 		g.State = attach.CannotTell
 		g.Means = fmt.Sprintf("one stop took %s, and the others are short: such a stop is mostly a thread that got no CPU, or a call that could not be interrupted", ms(s.worstStop))
-		g.Next = []attach.Next{{Command: "whystall diagnose --pid PID", Why: "shows who was waited for when it comes again"}}
+		g.Next = []attach.Next{{Command: "whystall diagnose --pid PID",
+			Why: "shows who was waited for when it comes again"}}
 	default:
 		judgeWell(g, s)
 		helped(g, cs)
@@ -75,7 +80,8 @@ func helped(g *attach.Reading, cs []cycle) {
 	if most.assist < helpedLeast || share < helpedShare {
 		return
 	}
-	g.Figures = slices.Insert(g.Figures, 1, fmt.Sprintf("assists use %s of CPU in gc %d, %s of its marking", ms(most.assist), most.n, percent(share)))
+	g.Figures = slices.Insert(g.Figures, 1,
+		fmt.Sprintf("assists use %s of CPU in gc %d, %s of its marking", ms(most.assist), most.n, percent(share)))
 	g.Means += fmt.Sprintf("; in gc %d goroutines that allocated did %s of the marking, and were slower meanwhile", most.n, percent(share))
 }
 
@@ -90,24 +96,29 @@ func assisting(g *attach.Reading, s gcSum, cs []cycle) {
 	if len(cs) < assistFew && last.at < startup || s.medianMark < assistWall || ofMark < assistMost || ofPs < assistPs {
 		return
 	}
-	proof := fmt.Sprintf("while GC marks, assists do %s of the marking, on %s of the Ps' time", percent(ofMark), percent(ofPs))
+	proof := fmt.Sprintf("while GC marks, assists do %s of the marking, on %s of the Ps' time",
+		percent(ofMark), percent(ofPs))
 	g.Figures = append([]string{proof}, g.Figures...)
 	g.State = attach.CannotTell
 	g.Means = "GC costs little over all time; but who allocates while it marks does most of the marking, and is slow then"
 	g.Not = fmt.Sprintf("how many requests meet a cycle: GC marks %s of the time", percent(s.markShare))
 	if len(cs) < assistFew {
-		g.Not = fmt.Sprintf("that all cycles are so, nor how often they come: this is %s", count(len(cs), "cycle", "cycles"))
+		g.Not = fmt.Sprintf("that all cycles are so, nor how often they come: this is %s",
+			count(len(cs), "cycle", "cycles"))
 	}
 	g.Signs = slices.DeleteFunc(g.Signs, func(s attach.Sign) bool { return s.Cause == "mark-assist" })
-	g.Signs = append(g.Signs, attach.Sign{Cause: "mark-assist", Grade: attach.Candidate, Share: s.markShare * ofPs, Proof: []string{proof}})
-	g.Next = []attach.Next{{Command: "whystall diagnose --pid PID", Why: "shows what slow requests lost to mark assist, and the sites that allocate"}}
+	g.Signs = append(g.Signs, attach.Sign{Cause: "mark-assist", Grade: attach.Candidate,
+		Share: s.markShare * ofPs, Proof: []string{proof}})
+	g.Next = []attach.Next{{Command: "whystall diagnose --pid PID",
+		Why: "shows what slow requests lost to mark assist, and the sites that allocate"}}
 }
 
 func judgeStretched(g *attach.Reading, s gcSum, cs []cycle, stretched, long bool) {
 	g.State = attach.CannotTell
 	var what []string
 	if long {
-		what = append(what, fmt.Sprintf("%s of %s or more in %s", count(s.longStops, "stop", "stops"), ms(longStop), count(len(cs), "cycle", "cycles")))
+		what = append(what, fmt.Sprintf("%s of %s or more in %s",
+			count(s.longStops, "stop", "stops"), ms(longStop), count(len(cs), "cycle", "cycles")))
 	}
 	if s.stalled > 0 {
 		what = append(what, stalledText(s, len(cs)))
@@ -122,7 +133,8 @@ func judgeStretched(g *attach.Reading, s gcSum, cs []cycle, stretched, long bool
 	switch {
 	case short: // a quota withholds CPUs for longer, and other threads take a time slice or more
 		causes = []string{"stw-pause"}
-		g.Means = strings.Join(what, "; ") + ": a goroutine that clears or copies much memory cannot be stopped before it is done, or a thread of the process was kept off its CPU"
+		g.Means = strings.Join(what, "; ") +
+			": a goroutine that clears or copies much memory cannot be stopped before it is done, or a thread of the process was kept off its CPU"
 	case !stretched:
 		causes = []string{"stw-pause", "cpu-throttled", "cpu-contention"}
 		if cs[0].ps >= manyPs {
@@ -133,7 +145,8 @@ func judgeStretched(g *attach.Reading, s gcSum, cs []cycle, stretched, long bool
 		g.Signs = append(g.Signs, attach.Sign{Cause: cause, Grade: attach.Candidate, Proof: what, Share: s.stopShare})
 	}
 	g.Next = []attach.Next{
-		{Command: "cat /sys/fs/cgroup/CGROUP/cpu.stat /sys/fs/cgroup/CGROUP/cpu.max", Why: "nr_throttled that rises under load: the quota; else neighbours' CPU use"},
+		{Command: "cat /sys/fs/cgroup/CGROUP/cpu.stat /sys/fs/cgroup/CGROUP/cpu.max",
+			Why: "nr_throttled that rises under load: the quota; else neighbours' CPU use"},
 		{Command: "whystall diagnose --pid PID", Why: "shows what the threads lacked during each stop"},
 	}
 }
@@ -160,7 +173,8 @@ func judgeSparse(g *attach.Reading, s gcSum, cs []cycle) {
 		g.Means = fmt.Sprintf("GC used %s of the CPU or more between the first and the last of these lines, by what they print of the time since the start; the %s between them are not in the text", percent(least), count(s.missing, "line", "lines"))
 		g.Signs = []attach.Sign{{Cause: "frequent-gc", Grade: attach.Candidate, Share: least, Proof: g.Figures[:1]}}
 	}
-	g.Next = []attach.Next{{Command: "GODEBUG=gctrace=1 for a minute under load", Why: "all its lines say what GC takes of the time"}}
+	g.Next = []attach.Next{{Command: "GODEBUG=gctrace=1 for a minute under load",
+		Why: "all its lines say what GC takes of the time"}}
 	if g.State == attach.Healthy {
 		g.Next = nil
 	}
@@ -172,7 +186,8 @@ func judgeFew(g *attach.Reading, s gcSum, cs []cycle) {
 	g.Glance = true
 	if last.sinceStart < 10 && s.worstStop < longStop {
 		g.State = attach.Healthy
-		g.Means = fmt.Sprintf("GC used %s of the CPU since the program started, and %s", whole100(last.sinceStart), s.stopsAtMost())
+		g.Means = fmt.Sprintf("GC used %s of the CPU since the program started, and %s",
+			whole100(last.sinceStart), s.stopsAtMost())
 		g.Not = "how often cycles come: these are too few"
 		if len(cs) >= someCycles && s.perSecond >= 1 {
 			g.Means = fmt.Sprintf("%s here; GC used %s of the CPU since the program started, and both stops of a cycle take %s at most", often(s.perSecond), whole100(last.sinceStart), ms(s.worstBoth))
@@ -185,18 +200,22 @@ func judgeFew(g *attach.Reading, s gcSum, cs []cycle) {
 	g.Means = "too few cycles for a rate"
 	if last.at >= startup && last.sinceStart >= 100*gcLoss {
 		g.Means += fmt.Sprintf("; but GC used %s of the CPU in the %s since the program started, which is much", whole100(last.sinceStart), seconds(last.at))
-		g.Signs = []attach.Sign{{Cause: "frequent-gc", Grade: attach.Candidate, Share: last.sinceStart / 100, Proof: g.Figures[:1]}}
+		g.Signs = []attach.Sign{{Cause: "frequent-gc", Grade: attach.Candidate,
+			Share: last.sinceStart / 100, Proof: g.Figures[:1]}}
 	} else if rate := float64(last.n) / last.at; last.n >= grown && rate >= gcRate && last.sinceStart >= 100*someCPU {
 		g.Means = fmt.Sprintf("%s on average since the program started, %s ago, and GC used %s of the CPU in that time", often(rate), seconds(last.at), whole100(last.sinceStart))
 		g.Not = "how it is spread over that time: these lines are too few for a rate of their own"
-		g.Signs = []attach.Sign{{Cause: "frequent-gc", Grade: attach.Candidate, Share: last.sinceStart / 100, Proof: g.Figures[:1]}}
+		g.Signs = []attach.Sign{{Cause: "frequent-gc", Grade: attach.Candidate,
+			Share: last.sinceStart / 100, Proof: g.Figures[:1]}}
 	}
 	if last.at < startup && settled(cs) && s.perSecond >= gcRate && last.sinceStart >= 100*gcLoss {
 		g.Means = fmt.Sprintf("%s in these %s, and GC used %s of the CPU in the %s since the program started, though the heap does not grow", often(s.perSecond), seconds(s.span), whole100(last.sinceStart), seconds(last.at))
 		g.Not = "that it stays so: a program that has just started may work in another way than later"
-		g.Signs = []attach.Sign{{Cause: "frequent-gc", Grade: attach.Candidate, Share: last.sinceStart / 100, Proof: g.Figures[:1]}}
+		g.Signs = []attach.Sign{{Cause: "frequent-gc", Grade: attach.Candidate,
+			Share: last.sinceStart / 100, Proof: g.Figures[:1]}}
 	}
-	g.Next = []attach.Next{{Command: "GODEBUG=gctrace=1 for a minute under load", Why: "a rate needs cycles over some seconds"}}
+	g.Next = []attach.Next{{Command: "GODEBUG=gctrace=1 for a minute under load",
+		Why: "a rate needs cycles over some seconds"}}
 }
 
 func judgeFrequent(g *attach.Reading, s gcSum, cs []cycle) {
@@ -212,12 +231,16 @@ func judgeFrequent(g *attach.Reading, s gcSum, cs []cycle) {
 		why = "; " + noRoom
 	}
 	g.State = attach.Ill
-	g.Means = fmt.Sprintf("%s cycles a second withhold %s of the Ps' time from the program%s", each(s.perSecond), percent(s.cpuShare), why)
+	g.Means = fmt.Sprintf("%s cycles a second withhold %s of the Ps' time from the program%s",
+		each(s.perSecond), percent(s.cpuShare), why)
 	g.Not = "what each request lost"
-	proof := []string{g.Figures[0], fmt.Sprintf("assists took %s of the Ps' time, stops %s of the time", percent(s.assistAll), percent(s.stopShare))}
+	proof := []string{g.Figures[0],
+		fmt.Sprintf("assists took %s of the Ps' time, stops %s of the time", percent(s.assistAll),
+			percent(s.stopShare))}
 	g.Signs = []attach.Sign{{Cause: "frequent-gc", Grade: attach.Found, Sure: sure, Share: s.cpuShare, Proof: proof}}
 	if s.assistAll >= gcLoss/2 && 2*s.assistAll >= s.cpuShare { // the program's own goroutines do most of it
-		g.Signs = append(g.Signs, attach.Sign{Cause: "mark-assist", Grade: attach.Found, Sure: finding.Possible, Share: s.assistAll, BecauseOf: "frequent-gc", Proof: proof[1:]})
+		g.Signs = append(g.Signs, attach.Sign{Cause: "mark-assist", Grade: attach.Found,
+			Sure: finding.Possible, Share: s.assistAll, BecauseOf: "frequent-gc", Proof: proof[1:]})
 	}
 	g.Next = []attach.Next{{Command: "tr '\\0' '\\n' < /proc/PID/environ | grep -E 'GOGC|GOMEMLIMIT'", Why: "a low GOGC or a limit near the live heap makes cycles many"}}
 }
@@ -248,7 +271,8 @@ func judgeWell(g *attach.Reading, s gcSum) {
 		g.State = attach.CannotTell
 		g.Means = fmt.Sprintf("GC marks %s of the time, which leaves the program fewer of its Ps meanwhile; assists take %s of the Ps' time, and %s", percent(s.markShare), percent(s.assistAll), s.stopsAtMost())
 		g.Not = "how much slower requests are while it marks"
-		g.Next = []attach.Next{{Command: "whystall diagnose --pid PID", Why: "shows what slow requests lost while GC marked"}}
+		g.Next = []attach.Next{{Command: "whystall diagnose --pid PID",
+			Why: "shows what slow requests lost while GC marked"}}
 	case s.printed >= 100*someCPU && s.cpuShare < littleCPU:
 		g.Means = fmt.Sprintf("GC takes %s of the CPU time here, and up to %.0f %% since the program started, as printed; %s", percent(s.cpuShare), s.printed, s.stopsAtMost())
 	case s.cpuShare >= littleCPU:

@@ -55,7 +55,8 @@ func countCPUs(cs []cycle) {
 		}
 		r := cs[i].stopCPU / wall
 		this := int(math.Round(min(r, 1e6)))
-		if this < 1 || this >= cs[i].ps || this == oldMost || math.Abs(r-float64(this)) > 0.1*float64(this) || n > 0 && this != n {
+		if this < 1 || this >= cs[i].ps || this == oldMost ||
+			math.Abs(r-float64(this)) > 0.1*float64(this) || n > 0 && this != n {
 			return
 		}
 		n = this

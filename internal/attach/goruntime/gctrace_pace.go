@@ -20,8 +20,10 @@ func pace(cs []cycle, perSecond float64) string {
 			longest = max(longest, d)
 		}
 	}
-	if middle := attach.Median(apart); len(apart) >= 4 && middle*burstTimes*perSecond < 1 && longest >= burstTimes*middle {
-		return fmt.Sprintf("cycles come in bursts, %s apart (median), and for %s there was none", ms(1e3*middle), seconds(longest))
+	if middle := attach.Median(apart); len(apart) >= 4 && middle*burstTimes*perSecond < 1 &&
+		longest >= burstTimes*middle {
+		return fmt.Sprintf("cycles come in bursts, %s apart (median), and for %s there was none",
+			ms(1e3*middle), seconds(longest))
 	}
 	return often(perSecond)
 }

@@ -202,15 +202,20 @@ func readConcurrent(r *run) attach.Reading {
 	g.Facts = []attach.Fact{{Name: FactGCPause, Value: s.worstStop * 1e6}}
 	switch {
 	case s.sparse:
-		g.Figures = append(g.Figures, fmt.Sprintf("by their numbers %s, of which the text has %d lines; marking takes %s in these (median)%s",
-			often(s.perSecond), len(cs), ms(s.medianMark), forcedText(s, len(cs))))
+		g.Figures = append(g.Figures,
+			fmt.Sprintf("by their numbers %s, of which the text has %d lines; marking takes %s in these (median)%s",
+				often(s.perSecond), len(cs), ms(s.medianMark), forcedText(s, len(cs))))
 	case s.rated(cs):
-		g.Facts = append(g.Facts, attach.Fact{Name: FactGCCPU, Value: s.cpuShare}, attach.Fact{Name: FactGCMark, Value: s.markShare})
-		g.Figures = append(g.Figures, fmt.Sprintf("GC marks %s of the time and takes %s of the CPU time of %s%s; %s, marking %s each (median)%s",
-			percent(s.markShare), percent(s.cpuShare), last.places(), stillText(s), pace(cs, s.perSecond), ms(s.medianMark), forcedText(s, len(cs))))
+		g.Facts = append(g.Facts, attach.Fact{Name: FactGCCPU, Value: s.cpuShare},
+			attach.Fact{Name: FactGCMark, Value: s.markShare})
+		g.Figures = append(g.Figures,
+			fmt.Sprintf("GC marks %s of the time and takes %s of the CPU time of %s%s; %s, marking %s each (median)%s",
+				percent(s.markShare), percent(s.cpuShare), last.places(), stillText(s),
+				pace(cs, s.perSecond), ms(s.medianMark), forcedText(s, len(cs))))
 	default:
-		g.Figures = append(g.Figures, fmt.Sprintf("%smarking takes %s (median)%s; GC used %s of the CPU since the program started",
-			apart(s), ms(s.medianMark), forcedText(s, len(cs)), whole100(last.sinceStart)))
+		g.Figures = append(g.Figures,
+			fmt.Sprintf("%smarking takes %s (median)%s; GC used %s of the CPU since the program started",
+				apart(s), ms(s.medianMark), forcedText(s, len(cs)), whole100(last.sinceStart)))
 	}
 	if len(cs) < len(r.cycles) {
 		g.Title += fmt.Sprintf("; figures of gc %d to %d, %s", cs[0].n, last.n, leftOut(cs[0]))
@@ -221,7 +226,8 @@ func readConcurrent(r *run) attach.Reading {
 	}
 	g.Figures = append(g.Figures, stopText(s), heapFigure(cs, last))
 	if s.rated(cs) {
-		g.Figures = append(g.Figures, fmt.Sprintf("as printed, GC used up to %.0f %% of the CPU; that is since the program started", mostSince(r.cycles)))
+		g.Figures = append(g.Figures,
+			fmt.Sprintf("as printed, GC used up to %.0f %% of the CPU; that is since the program started", mostSince(r.cycles)))
 	}
 	judgeGC(&g, s, cs)
 	if s.stalled > 0 {
@@ -316,7 +322,8 @@ func forcedText(s gcSum, n int) (out string) {
 		out = fmt.Sprintf("; %d of %d forced (runtime.GC)", s.forced, n)
 	}
 	if s.late > 0 {
-		out += fmt.Sprintf("; %d of %d forced by the runtime, after %s without a cycle", s.late, n, seconds(forcedAfter))
+		out += fmt.Sprintf("; %d of %d forced by the runtime, after %s without a cycle", s.late, n,
+			seconds(forcedAfter))
 	}
 	return out
 }
@@ -331,9 +338,11 @@ func stopText(s gcSum) string {
 		both = fmt.Sprintf("; both stops of a cycle take %s at most", ms(s.worstBoth))
 	}
 	if s.stopShare >= 0.01 && s.span >= leastSpan {
-		both += fmt.Sprintf("; all stops together %s, %s of the time until the last cycle", ms(s.stopAll), percent(s.stopShare))
+		both += fmt.Sprintf("; all stops together %s, %s of the time until the last cycle",
+			ms(s.stopAll), percent(s.stopShare))
 	}
-	return fmt.Sprintf("stop-the-world: %s, worst %s (%s of gc %d at %g s)%s", middle(s.stops), ms(s.worstStop), phase, s.worst.n, s.worst.at, both)
+	return fmt.Sprintf("stop-the-world: %s, worst %s (%s of gc %d at %g s)%s", middle(s.stops),
+		ms(s.worstStop), phase, s.worst.n, s.worst.at, both)
 }
 
 // twoModes is how far apart the two stops in the middle are where half of all are of another kind:
@@ -369,8 +378,10 @@ func heapFigure(cs []cycle, last cycle) string {
 		live, goal = append(live, c.live), append(goal, c.goal)
 	}
 	t := fmt.Sprintf("heap: %.0f MB live (median)", attach.Median(live))
-	if first := live[0]; last.live >= heapGrown && last.live >= 2*first && (last.live >= 2*attach.Median(live) || rises(live)) {
-		t = fmt.Sprintf("heap: it grows from %.0f MB live in gc %d to %.0f MB in gc %d", first, cs[0].n, last.live, last.n)
+	if first := live[0]; last.live >= heapGrown && last.live >= 2*first &&
+		(last.live >= 2*attach.Median(live) || rises(live)) {
+		t = fmt.Sprintf("heap: it grows from %.0f MB live in gc %d to %.0f MB in gc %d", first,
+			cs[0].n, last.live, last.n)
 		goal = []float64{last.goal}
 	}
 	if middle := attach.Median(live); middle >= heapGrown && last.live <= middle/2 {

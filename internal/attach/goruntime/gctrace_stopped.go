@@ -40,7 +40,8 @@ func readStopped(r *run) attach.Reading {
 	}), r.cycles[len(r.cycles)-1]
 	own := slices.DeleteFunc(slices.Clone(r.cycles), func(c cycle) bool { return c.late })
 	g.Figures = []string{
-		fmt.Sprintf("a cycle stops the world for %s (median); worst %s (gc %d)", last.stopped(attach.Median(all)), last.stopped(worst.stop1), worst.n),
+		fmt.Sprintf("a cycle stops the world for %s (median); worst %s (gc %d)",
+			last.stopped(attach.Median(all)), last.stopped(worst.stop1), worst.n),
 		fmt.Sprintf("heap %.0f MB before and %.0f MB after the last cycle", last.before, last.live),
 		tookPart(r.cycles),
 	}
@@ -49,7 +50,9 @@ func readStopped(r *run) attach.Reading {
 	}
 	g.Not = "how often the world stops: the lines have no time"
 	if n := len(r.cycles) - len(own); n > 0 {
-		g.Figures = append(g.Figures, fmt.Sprintf("%d of %s forced by the runtime, each after %s without any", n, count(len(r.cycles), "cycle", "cycles"), seconds(forcedAfter)))
+		g.Figures = append(g.Figures,
+			fmt.Sprintf("%d of %s forced by the runtime, each after %s without any", n,
+				count(len(r.cycles), "cycle", "cycles"), seconds(forcedAfter)))
 	}
 	share := worst.stop1 / (1e3 * forcedAfter)
 	switch {
@@ -64,7 +67,8 @@ func readStopped(r *run) attach.Reading {
 		g.Signs = []attach.Sign{{Cause: "stw-pause", Grade: attach.Candidate, Share: share, Proof: g.Figures[:1]}}
 	case attach.Median(stops(own)) < longMark:
 		g.State = attach.Healthy
-		g.Means = fmt.Sprintf("of the collections half or more take no longer than %s", ms(max(1, attach.Median(stops(own)))))
+		g.Means = fmt.Sprintf("of the collections half or more take no longer than %s",
+			ms(max(1, attach.Median(stops(own)))))
 		if len(own) == 1 {
 			g.Means = fmt.Sprintf("the one collection took %s", last.stopped(own[0].stop1))
 		}
@@ -73,8 +77,10 @@ func readStopped(r *run) attach.Reading {
 		g.Means = "before Go 1.5 all marking stops the world: requests wait for the whole of each cycle"
 		g.Signs = []attach.Sign{{Cause: "stw-pause", Grade: attach.Found, Sure: finding.Possible,
 			Remedy: "Go 1.5 or later, which marks beside the program; until then a smaller live heap: its size decides how long a stop is",
-			Proof:  []string{fmt.Sprintf("%s, each a stop of %s (median)", count(len(own), "cycle", "cycles"), ms(attach.Median(stops(own))))}}}
-		g.Next = []attach.Next{{Command: "go version PROGRAM", Why: "Go 1.5 and later mark beside the program; Go 1.8 and later mostly stop it for less than 1 ms"}}
+			Proof: []string{fmt.Sprintf("%s, each a stop of %s (median)",
+				count(len(own), "cycle", "cycles"), ms(attach.Median(stops(own))))}}}
+		g.Next = []attach.Next{{Command: "go version PROGRAM",
+			Why: "Go 1.5 and later mark beside the program; Go 1.8 and later mostly stop it for less than 1 ms"}}
 	}
 	return g
 }

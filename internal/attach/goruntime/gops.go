@@ -43,10 +43,13 @@ func readGopsStats(p *attach.Part) attach.Reading {
 		}
 	}
 	r := attach.Reading{Title: "gops stats of a Go program", State: attach.CannotTell, Glance: true,
-		Figures: []string{fmt.Sprintf("%s, %s, GOMAXPROCS %d on %s", count(v["goroutines"], "goroutine", "goroutines"), count(v["OS threads"], "thread", "threads"), v["GOMAXPROCS"], count(v["num CPU"], "CPU", "CPUs"))},
-		Facts:   []attach.Fact{{Name: FactGoroutines, Value: float64(v["goroutines"])}},
-		Means:   "how many there are in one moment; what they wait for is not in it",
-		Next:    []attach.Next{{Command: "gops stack PID", Why: "says where each goroutine is, and who waits for a lock"}}}
+		Figures: []string{fmt.Sprintf("%s, %s, GOMAXPROCS %d on %s",
+			count(v["goroutines"], "goroutine", "goroutines"),
+			count(v["OS threads"], "thread", "threads"), v["GOMAXPROCS"], count(v["num CPU"], "CPU", "CPUs"))},
+		Facts: []attach.Fact{{Name: FactGoroutines, Value: float64(v["goroutines"])}},
+		Means: "how many there are in one moment; what they wait for is not in it",
+		Next: []attach.Next{{Command: "gops stack PID",
+			Why: "says where each goroutine is, and who waits for a lock"}}}
 	if ps := v["GOMAXPROCS"]; ps > 0 {
 		r.Facts = append(r.Facts, attach.Fact{Name: FactGOMAXPROCS, Value: float64(ps)})
 	}

@@ -17,7 +17,8 @@ var headlessStack = &attach.Kind{
 		n := 0
 		for n < len(lines) && lines[n].Command == "" {
 			f, ok := stackLine(lines[n].Text)
-			if !ok || f.fn == "" || n == 0 && (unmarked(lines[0].Text) == "" || unmarked(lines[0].Text)[0] != '#' || f.at == "") {
+			if !ok || f.fn == "" || n == 0 &&
+				(unmarked(lines[0].Text) == "" || unmarked(lines[0].Text)[0] != '#' || f.at == "") {
 				break
 			}
 			n++
@@ -44,7 +45,8 @@ func readHeadless(p *attach.Part) attach.Reading {
 		r.Figures = []string{"innermost: " + s.frames[0].fn + at(s.frames[0].at)}
 		r.Means = "the runtime made a thread here, as a threadcreate profile says; the line above the stack, with how many, is cut off"
 		r.Not = "that threads are many, or that any runs"
-		r.Next = []attach.Next{{Command: "curl 'http://HOST:PORT/debug/pprof/threadcreate?debug=1'", Why: "how many threads were made, and where"}}
+		r.Next = []attach.Next{{Command: "curl 'http://HOST:PORT/debug/pprof/threadcreate?debug=1'",
+			Why: "how many threads were made, and where"}}
 		return r
 	}
 	own := s.own()
@@ -62,6 +64,7 @@ func readHeadless(p *attach.Part) attach.Reading {
 	if w.kind == waitLock {
 		r.Means = "if it is of a goroutine profile, who is here waits for a lock; the line above the stack, with how many they are, is cut off"
 	}
-	r.Next = []attach.Next{{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=2'", Why: "all stacks, with how long each has waited"}}
+	r.Next = []attach.Next{{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=2'",
+		Why: "all stacks, with how long each has waited"}}
 	return r
 }

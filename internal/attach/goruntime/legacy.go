@@ -32,11 +32,13 @@ var contentionText = &attach.Kind{
 }
 
 func heapHead(s string) bool {
-	return strings.HasPrefix(s, "heap profile: ") && strings.Contains(s, " @") || strings.HasPrefix(s, "--- heapz ") || strings.HasPrefix(s, "heap_v2/")
+	return strings.HasPrefix(s, "heap profile: ") && strings.Contains(s, " @") ||
+		strings.HasPrefix(s, "--- heapz ") || strings.HasPrefix(s, "heap_v2/")
 }
 
 func contentionHead(s string) bool {
-	return s == "--- mutex:" || s == "--- contention:" || strings.HasPrefix(s, "--- contentionz ") || strings.HasPrefix(s, "--- contention")
+	return s == "--- mutex:" || s == "--- contention:" ||
+		strings.HasPrefix(s, "--- contentionz ") || strings.HasPrefix(s, "--- contention")
 }
 
 // sums is the figures of a record of a heap profile.
@@ -72,7 +74,8 @@ func javaHeap(lines []paste.Line) bool {
 	if !strings.HasPrefix(strings.TrimSpace(lines[0].Text), "--- heapz ") {
 		return false
 	}
-	return slices.ContainsFunc(lines[1:min(4, len(lines))], func(l paste.Line) bool { return strings.TrimSpace(l.Text) == "format = java" })
+	return slices.ContainsFunc(lines[1:min(4, len(lines))],
+		func(l paste.Line) bool { return strings.TrimSpace(l.Text) == "format = java" })
 }
 
 func heapRecord(s string, java bool) (v sums, ok bool) {
@@ -201,7 +204,8 @@ func readHeapText(part *attach.Part) attach.Reading {
 			continue
 		}
 		if !headed {
-			total.live, total.liveN, total.all, total.allN = total.live+v.live, total.liveN+v.liveN, total.all+v.all, total.allN+v.allN
+			total.live, total.liveN, total.all, total.allN = total.live+v.live, total.liveN+v.liveN,
+				total.all+v.all, total.allN+v.allN
 		}
 		if v.live > top.live {
 			top, topStack = v, framesOf(part.Lines[i+1:])
@@ -221,9 +225,14 @@ func readHeapText(part *attach.Part) attach.Reading {
 	r.Means = "it shows which code allocated the memory that is live"
 	switch {
 	case top.live > 0:
-		r.Figures = append(r.Figures, fmt.Sprintf("most at one place: %s in %.0f of %.0f objects (%s) from %s", decimal(top.live), top.liveN, total.liveN, percent(min(1, ratio(top.live, total.live))), allocator(topStack)))
+		r.Figures = append(r.Figures,
+			fmt.Sprintf("most at one place: %s in %.0f of %.0f objects (%s) from %s",
+				decimal(top.live), top.liveN, total.liveN,
+				percent(min(1, ratio(top.live, total.live))), allocator(topStack)))
 	case made.all > 0:
-		r.Figures = append(r.Figures, fmt.Sprintf("most was allocated, and is garbage by now: %s in %.0f objects (%s) by %s", decimal(made.all), made.allN, percent(min(1, ratio(made.all, total.all))), allocator(madeStack)))
+		r.Figures = append(r.Figures,
+			fmt.Sprintf("most was allocated, and is garbage by now: %s in %.0f objects (%s) by %s",
+				decimal(made.all), made.allN, percent(min(1, ratio(made.all, total.all))), allocator(madeStack)))
 		r.Means = "nothing of it is live; it shows which code allocated since the start"
 	}
 	if off {
@@ -271,7 +280,8 @@ func headSums(s string) (sums, bool) {
 
 // memStatsFigures adds what runtime.MemStats below Go's heap profile says.
 func memStatsFigures(r *attach.Reading, lines []paste.Line) {
-	at := slices.IndexFunc(lines, func(l paste.Line) bool { return strings.HasPrefix(strings.TrimSpace(l.Text), "# runtime.MemStats") })
+	at := slices.IndexFunc(lines,
+		func(l paste.Line) bool { return strings.HasPrefix(strings.TrimSpace(l.Text), "# runtime.MemStats") })
 	if at >= 0 {
 		memFieldsOf(lines[at:]).figures(r)
 	}
@@ -317,8 +327,10 @@ func readContentionText(part *attach.Part) attach.Reading {
 	}
 	title := fmt.Sprintf("%s profile as text", p.kind)
 	if p.kind == profMutex && period == 0 {
-		return attach.Reading{Title: title, State: attach.CannotTell, Means: "the profile is switched off in the program (sampling period 0), so it says nothing of locks",
-			Next: []attach.Next{{Command: "runtime.SetMutexProfileFraction(100) in the program", Why: "switches it on"}}}
+		return attach.Reading{Title: title, State: attach.CannotTell,
+			Means: "the profile is switched off in the program (sampling period 0), so it says nothing of locks",
+			Next: []attach.Next{{Command: "runtime.SetMutexProfileFraction(100) in the program",
+				Why: "switches it on"}}}
 	}
 	scale := ratio(1e9, perSecond)
 	if java {
@@ -330,8 +342,11 @@ func readContentionText(part *attach.Part) attach.Reading {
 		p.duration = since
 	}
 	if scale == 0 {
-		return attach.Reading{Title: title, State: attach.CannotTell, Means: "its first lines are cut off, so the unit of the waits is not known",
-			Figures: []string{fmt.Sprintf("%.0f waits", p.events)}, Next: []attach.Next{{Command: "curl 'http://HOST:PORT/debug/pprof/mutex?debug=1'", Why: "with its first lines"}}}
+		return attach.Reading{Title: title, State: attach.CannotTell,
+			Means:   "its first lines are cut off, so the unit of the waits is not known",
+			Figures: []string{fmt.Sprintf("%.0f waits", p.events)},
+			Next: []attach.Next{{Command: "curl 'http://HOST:PORT/debug/pprof/mutex?debug=1'",
+				Why: "with its first lines"}}}
 	}
 	p.rescale(scale)
 	return p.read(title)

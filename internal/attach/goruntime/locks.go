@@ -45,7 +45,8 @@ func queues(stacks []*stack, waits []wait) []*queue {
 		}
 		q := byLock[key]
 		if q == nil {
-			q = &queue{addr: w.addr, vague: true, either: true, sites: map[string]int{}, places: map[string]string{}, kinds: map[string]string{}, owners: map[uint64]bool{}}
+			q = &queue{addr: w.addr, vague: true, either: true, sites: map[string]int{},
+				places: map[string]string{}, kinds: map[string]string{}, owners: map[uint64]bool{}}
 			byLock[key] = q
 			out = append(out, q)
 		}
@@ -242,8 +243,11 @@ func does(s *stack, w wait) string {
 	name := own.fn
 	what := s.state
 	if what == "" {
-		what = map[waitKind]string{waitRun: "running", waitLock: "waiting for a lock", waitChan: "waiting for a channel", waitNet: "IO wait", waitSleep: "sleep",
-			waitSyscall: "in a system call", waitCond: "waiting for a condition", waitGroup: "waiting for a WaitGroup", waitC: "in C code", waitAssist: "waiting for GC to mark", waitOther: "waiting"}[w.kind]
+		what = map[waitKind]string{waitRun: "running", waitLock: "waiting for a lock",
+			waitChan: "waiting for a channel", waitNet: "IO wait", waitSleep: "sleep",
+			waitSyscall: "in a system call", waitCond: "waiting for a condition",
+			waitGroup: "waiting for a WaitGroup", waitC: "in C code",
+			waitAssist: "waiting for GC to mark", waitOther: "waiting"}[w.kind]
 	}
 	if s.state == "" && w.kind == waitOther && s.id == 0 && s.pc == "" {
 		what = "its state is cut off"

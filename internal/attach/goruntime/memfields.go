@@ -26,18 +26,24 @@ var memPauses = pattern.New(`PauseNs"?\s*[:=]?\s*\[?((?:[\s,]*[0-9]+)+)[\s,\]]*`
 // memNames are the names of runtime.MemStats' fields, and of what programs print beside them, in
 // small letters without blanks and dashes. Those of the heap are true: they are no other program's.
 var memNames = map[string]bool{
-	"totalalloc": true, "heapalloc": true, "heapsys": true, "heapidle": true, "heapinuse": true, "heapreleased": true, "heapobjects": true,
-	"numgc": true, "numforcedgc": true, "gccpufraction": true, "nextgc": true, "pausetotalns": true, "mspaninuse": true, "mcacheinuse": true, "buckhashsys": true,
-	"alloc": false, "sys": false, "lookups": false, "mallocs": false, "frees": false, "lastgc": false, "pausens": false, "pauseend": false, "pausetotal": false,
+	"totalalloc": true, "heapalloc": true, "heapsys": true, "heapidle": true, "heapinuse": true,
+	"heapreleased": true, "heapobjects": true,
+	"numgc": true, "numforcedgc": true, "gccpufraction": true, "nextgc": true, "pausetotalns": true,
+	"mspaninuse": true, "mcacheinuse": true, "buckhashsys": true,
+	"alloc": false, "sys": false, "lookups": false, "mallocs": false, "frees": false,
+	"lastgc": false, "pausens": false, "pauseend": false, "pausetotal": false,
 	"stackinuse": false, "stacksys": false, "mspansys": false, "mcachesys": false, "gcsys": false, "othersys": false,
-	"stack": false, "mspan": false, "mcache": false, "stackmspaninuse": false, "stackmspansys": false, "stackmcacheinuse": false, "stackmcachesys": false,
-	"gcpausetotal": false, "gcpause": false, "gcpauseend": false, "enablegc": false, "debuggc": false, "numgoroutine": false, "goroutines": false,
+	"stack": false, "mspan": false, "mcache": false, "stackmspaninuse": false,
+	"stackmspansys": false, "stackmcacheinuse": false, "stackmcachesys": false,
+	"gcpausetotal": false, "gcpause": false, "gcpauseend": false, "enablegc": false,
+	"debuggc": false, "numgoroutine": false, "goroutines": false,
 	"maxrss": false, "heapgoal": false, "debugfreeosmemory": false, "bysize": false, "size": false,
 }
 
 // memAliases are the names of the same under which handlers of statistics print them.
 var memAliases = map[string]string{
-	"goroutinenum": "numgoroutine", "gcnum": "numgc", "gcnext": "nextgc", "gclast": "lastgc", "memoryalloc": "alloc", "memorytotalalloc": "totalalloc",
+	"goroutinenum": "numgoroutine", "gcnum": "numgc", "gcnext": "nextgc", "gclast": "lastgc",
+	"memoryalloc": "alloc", "memorytotalalloc": "totalalloc",
 	"memorysys": "sys", "memorylookups": "lookups", "memorymallocs": "mallocs", "memoryfrees": "frees",
 }
 
@@ -230,7 +236,8 @@ func claimMemFields(lines []paste.Line) int {
 		}
 		lead := memLead.FindStringSubmatch(t)
 		fields := memField.FindAllStringSubmatch(t, 60)
-		mine := list && onlyNumbers(t) || strings.HasPrefix(t, "# runtime.MemStats") || lead != nil && memName(lead[1]) != ""
+		mine := list && onlyNumbers(t) || strings.HasPrefix(t, "# runtime.MemStats") ||
+			lead != nil && memName(lead[1]) != ""
 		mine = mine || i > 0 && strings.Trim(t, "{}[], ") == ""
 		known := map[string]bool{}
 		sizes = sizes || lead != nil && memName(lead[1]) == "bysize"
@@ -291,8 +298,10 @@ func (m *memFields) figures(r *attach.Reading) {
 	}
 	if has("heapinuse") {
 		heap = append(heap, size("heapinuse")+" of spans in use")
-		if holes := m.v["heapinuse"] - m.v["heapalloc"]; has("heapalloc") && holes >= keptLeast && holes >= keptShare*m.v["heapinuse"] {
-			heap[len(heap)-1] += fmt.Sprintf(", %s of them free between objects", finding.Bytes(int64(min(holes, 1e18))))
+		if holes := m.v["heapinuse"] - m.v["heapalloc"]; has("heapalloc") && holes >= keptLeast &&
+			holes >= keptShare*m.v["heapinuse"] {
+			heap[len(heap)-1] += fmt.Sprintf(", %s of them free between objects",
+				finding.Bytes(int64(min(holes, 1e18))))
 		}
 	}
 	if has("nextgc") {
@@ -302,10 +311,12 @@ func (m *memFields) figures(r *attach.Reading) {
 		system = append(system, size("sys")+" from the system"+m.offHeap())
 	}
 	if has("heapidle") && has("heapreleased") {
-		system = append(system, fmt.Sprintf("%s of the heap idle, of which %s are given back", size("heapidle"), size("heapreleased")))
+		system = append(system, fmt.Sprintf("%s of the heap idle, of which %s are given back",
+			size("heapidle"), size("heapreleased")))
 	}
 	if m.samples > 1 {
-		heap = append(heap, fmt.Sprintf("in the last of %d samples; %s in the first", m.samples, finding.Bytes(int64(min(m.first, 1e18)))))
+		heap = append(heap, fmt.Sprintf("in the last of %d samples; %s in the first", m.samples,
+			finding.Bytes(int64(min(m.first, 1e18)))))
 	}
 	for _, parts := range [][]string{heap, system} {
 		if len(parts) > 0 {
@@ -336,7 +347,8 @@ func (m *memFields) collections(r *attach.Reading) string {
 		if m.cut {
 			of = fmt.Sprintf("of %d of the last 256 cycles (the list is cut off)", n)
 		}
-		text := fmt.Sprintf("stop-the-world %s: median %s, worst %s", of, ms(attach.Median(m.pauses)/1e6), ms(worst/1e6))
+		text := fmt.Sprintf("stop-the-world %s: median %s, worst %s", of,
+			ms(attach.Median(m.pauses)/1e6), ms(worst/1e6))
 		if n == 1 && !m.cut {
 			text = "stop-the-world of the last cycle: " + ms(worst/1e6)
 		}

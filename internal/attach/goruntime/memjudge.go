@@ -74,20 +74,23 @@ func (m *memFields) judge(r *attach.Reading) {
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("the world stops for %s (median) in a cycle: before Go 1.5 all marking is a stop; later a stop is long where a thread gets no CPU or memory is swapped out, and until Go 1.8 where many stacks are scanned again", ms(attach.Median(m.pauses)/1e6))
 		for _, cause := range []string{"stw-pause", "cpu-throttled"} {
-			r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Candidate, Proof: r.Figures[len(r.Figures)-1:]})
+			r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Candidate,
+				Proof: r.Figures[len(r.Figures)-1:]})
 		}
 		r.Next = []attach.Next{next}
 	case m.samples > 1 && m.v["heapalloc"] >= 2*m.first && m.v["heapalloc"] >= grownLeast:
 		r.State = attach.CannotTell
 		r.Means = "the heap grows from the first sample to the last: a leak, a cache that fills, or garbage that the next cycle takes; it is no cause of latency by itself"
-		r.Next = []attach.Next{{Command: "go tool pprof -top -diff_base heap1.pb.gz heap2.pb.gz", Why: "two heap profiles, a while apart, say which code's memory grows"}}
+		r.Next = []attach.Next{{Command: "go tool pprof -top -diff_base heap1.pb.gz heap2.pb.gz",
+			Why: "two heap profiles, a while apart, say which code's memory grows"}}
 	case m.offHeap() != "":
 		r.State = attach.CannotTell
 		r.Means = "most of the memory is not the heap's" + m.offHeap() + ": a heap profile does not show it"
 	case kept >= keptLeast && kept >= keptShare*m.v["sys"]:
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("the runtime keeps %s that the heap does not use now and has not given back to the system", finding.Bytes(int64(kept)))
-		r.Next = []attach.Next{{Command: "GODEBUG=gctrace=1 for a minute under load", Why: "says to which size the heap grows before each cycle; GOMEMLIMIT or a lower GOGC bounds it"}}
+		r.Next = []attach.Next{{Command: "GODEBUG=gctrace=1 for a minute under load",
+			Why: "says to which size the heap grows before each cycle; GOMEMLIMIT or a lower GOGC bounds it"}}
 	case hasShare || len(m.pauses) > 0:
 		worst := slices.Max(append(m.pauses, 0))
 		r.Means = fmt.Sprintf("since the start, GC took %s of the CPU", percent(share))
@@ -103,7 +106,8 @@ func (m *memFields) judge(r *attach.Reading) {
 // offHeap names what has more of the memory than all else, where that is not the heap; "": it is.
 func (m *memFields) offHeap() string {
 	for _, part := range []struct{ key, words string }{
-		{"othersys", "other needs of the runtime (OtherSys)"}, {"stacksys", "stacks (StackSys)"}, {"gcsys", "GC's own needs (GCSys)"},
+		{"othersys", "other needs of the runtime (OtherSys)"}, {"stacksys", "stacks (StackSys)"},
+		{"gcsys", "GC's own needs (GCSys)"},
 		{"mspansys", "the heap's books (MSpanSys)"}, {"buckhashsys", "the tables of profiles (BuckHashSys)"},
 	} {
 		if v := m.v[part.key]; v >= offHeapLeast && v > m.v["sys"]/2 {

@@ -33,7 +33,8 @@ func (d *dump) refusal(t string) string {
 	if d.astray {
 		return fmt.Sprintf("it asked the system for %s in one block and got it at an address that is of no use to this runtime; %s were in use", decimal(asked), decimal(used))
 	}
-	text := fmt.Sprintf("it asked the system for %s in one block and got none; %s were in use", decimal(asked), decimal(used))
+	text := fmt.Sprintf("it asked the system for %s in one block and got none; %s were in use",
+		decimal(asked), decimal(used))
 	if all := asked + used; used < 1<<32 && all > 0.7*(1<<32) {
 		text += fmt.Sprintf("; together %s: a program of 32 bits (386, arm) can address no more than 4.29 GB", decimal(all))
 	}
@@ -42,7 +43,10 @@ func (d *dump) refusal(t string) string {
 
 // noThread knows what the runtime prints when the system gives it no thread.
 func noThread(t string) bool {
-	return strings.HasPrefix(t, "runtime/cgo: ") && strings.Contains(t, "pthread_create failed: ") || strings.HasPrefix(t, "pthread_create failed: ") || strings.HasPrefix(t, "runtime: failed to create new OS thread")
+	return strings.HasPrefix(t, "runtime/cgo: ") &&
+		strings.Contains(t, "pthread_create failed: ") ||
+		strings.HasPrefix(t, "pthread_create failed: ") ||
+		strings.HasPrefix(t, "runtime: failed to create new OS thread")
 }
 
 // memoryRow is a row of the stack's memory, which the runtime prints where it knows no names.

@@ -55,7 +55,8 @@ func claimMemJSON(lines []paste.Line, first string) int {
 				own++
 			}
 		}
-		known = known || own >= leastOwn || strings.Contains(line.Text, `"memstats"`) || strings.Contains(line.Text, `"PauseTotalNs"`)
+		known = known || own >= leastOwn || strings.Contains(line.Text, `"memstats"`) ||
+			strings.Contains(line.Text, `"PauseTotalNs"`)
 		for j := 0; j < len(line.Text); j++ {
 			switch c := line.Text[j]; {
 			case quoted && c == '\\':
@@ -82,12 +83,14 @@ func claimMemJSON(lines []paste.Line, first string) int {
 // valueStart reports whether a line may go on with JSON outside of strings: no word stands there.
 func valueStart(text string) bool {
 	text = strings.TrimLeft(text, " \t")
-	return text == "" || !unicode.IsLetter(rune(text[0])) || strings.HasPrefix(text, "true") || strings.HasPrefix(text, "false") || strings.HasPrefix(text, "null")
+	return text == "" || !unicode.IsLetter(rune(text[0])) || strings.HasPrefix(text, "true") ||
+		strings.HasPrefix(text, "false") || strings.HasPrefix(text, "null")
 }
 
 // memStatsLine knows "Alloc = 5 MiB	TotalAlloc = 9 MiB	Sys = 12 MiB	NumGC = 3".
 func memStatsLine(s string) bool {
-	return strings.Contains(s, "Alloc = ") && strings.Contains(s, "TotalAlloc = ") && strings.Contains(s, "Sys = ") && strings.Contains(s, "NumGC = ")
+	return strings.Contains(s, "Alloc = ") && strings.Contains(s, "TotalAlloc = ") &&
+		strings.Contains(s, "Sys = ") && strings.Contains(s, "NumGC = ")
 }
 
 func readMemStats(p *attach.Part) attach.Reading {
@@ -126,7 +129,8 @@ func readMemStats(p *attach.Part) attach.Reading {
 // readMemStatsLines reads lines that programs print: the first and the last.
 func readMemStatsLines(p *attach.Part) attach.Reading {
 	first, last := p.Lines[0].Text, p.Lines[len(p.Lines)-1].Text
-	r := attach.Reading{Title: fmt.Sprintf("memstats as a program prints it, %s", count(len(p.Lines), "line", "lines")), State: attach.Healthy,
+	r := attach.Reading{Title: fmt.Sprintf("memstats as a program prints it, %s",
+		count(len(p.Lines), "line", "lines")), State: attach.Healthy,
 		Means: "it shows how much memory the heap has", Not: "anything about latency: no time is in it"}
 	r.Figures = []string{"last: " + clip(last)}
 	a, b := after(first, "NumGC = "), after(last, "NumGC = ")

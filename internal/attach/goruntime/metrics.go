@@ -66,8 +66,11 @@ func promLine(s string) (name string, comment, ok bool) {
 
 // ofGo reports whether a series is one of client_golang's about the process.
 func ofGo(name string) bool {
-	for _, p := range []string{"go_goroutines", "go_gc_", "go_memstats_", "go_sched_", "go_threads", "go_info", "go_cpu_classes_", "go_memory_classes_", "go_sync_", "process_cpu_seconds_total", "process_resident_memory_bytes",
-		"process_open_fds", "process_start_time_seconds", "process_virtual_memory", "process_max_fds", "process_network_"} {
+	for _, p := range []string{"go_goroutines", "go_gc_", "go_memstats_", "go_sched_", "go_threads",
+		"go_info", "go_cpu_classes_", "go_memory_classes_", "go_sync_", "process_cpu_seconds_total",
+		"process_resident_memory_bytes",
+		"process_open_fds", "process_start_time_seconds", "process_virtual_memory",
+		"process_max_fds", "process_network_"} {
 		if strings.HasPrefix(name, p) {
 			return true
 		}
@@ -164,7 +167,9 @@ func values(page string) (map[string]evidence.Record, error) {
 // which client_golang keeps as quantiles.
 func promFigures(r *attach.Reading, v map[string]evidence.Record, page string) {
 	var parts, memory []string
-	for _, f := range []struct{ stream, format string }{{"/go/sched/goroutines:goroutines", "%.0f goroutines"}, {"/go/sched/threads:threads", "%.0f threads"}, {"/go/sched/gomaxprocs:threads", "GOMAXPROCS %.0f"}} {
+	for _, f := range []struct{ stream, format string }{{"/go/sched/goroutines:goroutines",
+		"%.0f goroutines"}, {"/go/sched/threads:threads", "%.0f threads"},
+		{"/go/sched/gomaxprocs:threads", "GOMAXPROCS %.0f"}} {
 		if x, ok := v[f.stream]; ok {
 			parts = append(parts, fmt.Sprintf(f.format, x.Value))
 		}
@@ -172,8 +177,10 @@ func promFigures(r *attach.Reading, v map[string]evidence.Record, page string) {
 	if x, ok := v["/go/sched/gomaxprocs:threads"]; ok {
 		r.Facts = append(r.Facts, attach.Fact{Name: FactGOMAXPROCS, Value: x.Value})
 	}
-	for _, f := range []struct{ stream, format string }{{"/go/memory/heap/alloc:bytes", "heap %s"}, {"/go/gc/heap/live:bytes", "%s live"}, {"/go/memory/heap/inuse:bytes", "%s of spans in use"},
-		{"/go/gc/heap/goal:bytes", "goal %s"}, {"/go/memory/heap/sys:bytes", "%s of heap from the system"}, {"/process/rss:bytes", "resident %s"}} {
+	for _, f := range []struct{ stream, format string }{{"/go/memory/heap/alloc:bytes", "heap %s"},
+		{"/go/gc/heap/live:bytes", "%s live"}, {"/go/memory/heap/inuse:bytes", "%s of spans in use"},
+		{"/go/gc/heap/goal:bytes", "goal %s"},
+		{"/go/memory/heap/sys:bytes", "%s of heap from the system"}, {"/process/rss:bytes", "resident %s"}} {
 		if x, ok := v[f.stream]; ok {
 			memory = append(memory, fmt.Sprintf(f.format, finding.Bytes(int64(min(x.Value, 1e18)))))
 		}
@@ -314,7 +321,8 @@ func judgePrometheus(r *attach.Reading, a, b map[string]evidence.Record) {
 		}
 		if share >= gcOfUsed && used >= gcLeast*total {
 			r.State, r.Means = attach.Ill, fmt.Sprintf("GC takes %s of the CPU that the process uses", percent(share))
-			r.Signs = []attach.Sign{{Cause: "frequent-gc", Grade: attach.Found, Sure: finding.Possible, Share: share, Proof: []string{line}}}
+			r.Signs = []attach.Sign{{Cause: "frequent-gc", Grade: attach.Found,
+				Sure: finding.Possible, Share: share, Proof: []string{line}}}
 		}
 	}
 	r.Figures = append([]string{line}, r.Figures...)
@@ -356,14 +364,16 @@ func readRuntimeMetrics(p *attach.Part) attach.Reading {
 			}
 		}
 	}
-	r := attach.Reading{Title: fmt.Sprintf("runtime/metrics, %s", count(names, "value", "values")), State: attach.CannotTell, Boot: true,
+	r := attach.Reading{Title: fmt.Sprintf("runtime/metrics, %s", count(names, "value", "values")),
+		State: attach.CannotTell, Boot: true,
 		Means: "one reading of counters: no rate follows, so what GC costs now is not in it",
 		Next:  []attach.Next{{Command: "read them twice, a minute apart under load", Why: "two readings give rates"}}}
 	total, idle := v["/cpu/classes/total:cpu-seconds"], v["/cpu/classes/idle:cpu-seconds"]
 	gc, hasGC := v["/cpu/classes/gc/total:cpu-seconds"]
 	_, hasIdle := v["/cpu/classes/idle:cpu-seconds"]
 	if used := total - idle; used > 0 && total > 0 && hasGC && hasIdle {
-		r.Figures = append(r.Figures, fmt.Sprintf("GC used %s (%s) of the CPU used since the start, %s; %s of the Ps' time was idle", seconds(gc), percent(min(1, gc/used)), seconds(used), percent(min(1, idle/total))))
+		r.Figures = append(r.Figures,
+			fmt.Sprintf("GC used %s (%s) of the CPU used since the start, %s; %s of the Ps' time was idle", seconds(gc), percent(min(1, gc/used)), seconds(used), percent(min(1, idle/total))))
 	}
 	heap := heapMetrics(v)
 	if len(heap) > 0 {
@@ -395,7 +405,8 @@ func readRuntimeMetrics(p *attach.Part) attach.Reading {
 
 // heapMetrics says how large the heap is and may become.
 func heapMetrics(v map[string]float64) (out []string) {
-	for _, f := range []struct{ name, format string }{{"/gc/heap/live:bytes", "heap %s live"}, {"/memory/classes/heap/objects:bytes", "heap objects %s"}, {"/gc/heap/goal:bytes", "goal %s"},
+	for _, f := range []struct{ name, format string }{{"/gc/heap/live:bytes", "heap %s live"},
+		{"/memory/classes/heap/objects:bytes", "heap objects %s"}, {"/gc/heap/goal:bytes", "goal %s"},
 		{"/memory/classes/total:bytes", "%s from the system"}} {
 		if n, ok := v[f.name]; ok {
 			out = append(out, fmt.Sprintf(f.format, finding.Bytes(int64(n))))

@@ -29,7 +29,8 @@ func (p *picture) permit(what string) (site string, stuck bool) {
 	if n < fewWaiters || least == 0 || object <= 1<<16 {
 		return "", false
 	}
-	site = fmt.Sprintf(" (0x%x), %s, each for minutes as the dump counts them, the longest for %s", object, sitesText(places, nil), count(most, "minute", "minutes"))
+	site = fmt.Sprintf(" (0x%x), %s, each for minutes as the dump counts them, the longest for %s",
+		object, sitesText(places, nil), count(most, "minute", "minutes"))
 	if most == 1 {
 		site = fmt.Sprintf(" (0x%x), %s, each for a minute", object, sitesText(places, nil))
 	}

@@ -14,7 +14,9 @@ import (
 // others are none.
 func (p *profile) runtimeShare(unit func(float64) string) string {
 	fn := most(p.cum, func(fn string) bool {
-		return strings.HasPrefix(fn, "runtime.") && p.cum[fn] > 1.2*p.flat[fn] && !slices.Contains(gcRoots, fn) && !slices.Contains(runtimeStarts, fn) && !strings.HasPrefix(fn, "runtime.gcDrain") && !strings.Contains(fn, ".func")
+		return strings.HasPrefix(fn, "runtime.") && p.cum[fn] > 1.2*p.flat[fn] &&
+			!slices.Contains(gcRoots, fn) && !slices.Contains(runtimeStarts, fn) &&
+			!strings.HasPrefix(fn, "runtime.gcDrain") && !strings.Contains(fn, ".func")
 	})
 	if fn == "" || p.total <= 0 || p.cum[fn] < 0.2*p.total {
 		return ""
@@ -41,17 +43,24 @@ func (p *profile) locksShare() (share float64) {
 }
 
 // runtimeStarts are below or above all others, so that their sums say nothing.
-var runtimeStarts = []string{"runtime.goexit", "runtime.main", "runtime.mcall", "runtime.systemstack", "runtime.mstart", "runtime.mstart0", "runtime.mstart1",
-	"runtime.morestack", "runtime._ExternalCode", "runtime._System", "runtime._GC", "runtime.rt0_go", "runtime.park_m", "runtime.schedule"}
+var runtimeStarts = []string{"runtime.goexit", "runtime.main", "runtime.mcall",
+	"runtime.systemstack", "runtime.mstart", "runtime.mstart0", "runtime.mstart1",
+	"runtime.morestack", "runtime._ExternalCode", "runtime._System", "runtime._GC",
+	"runtime.rt0_go", "runtime.park_m", "runtime.schedule"}
 
 // gcRoots are below which all work of GC is done; workers of idle priority give way and are taken
 // off.
 var gcRoots = []string{"runtime.gcBgMarkWorker", "runtime.gcAssistAlloc", "runtime.bgsweep", "runtime.bgscavenge"}
 
 // gcInside are functions of marking, for outputs that show only the largest.
-var gcInside = []string{"runtime.scanobject", "runtime.scanObject", "runtime.scanSpan", "runtime.greyobject", "runtime.findObject", "runtime.markBits", "runtime.(*gcWork)", "runtime.gcDrain", "runtime.scanblock",
-	"runtime.gcmarknewobject", "runtime.tryDeferToSpanScan", "runtime.(*gcBits)", "runtime.heapBits", "runtime.(*lfstack)", "runtime.gcMarkDone", "runtime.wbBufFlush", "runtime.spanClass.sizeclass", "runtime.(*mspan).moveInlineMarks",
-	"runtime.typePointers", "runtime.getempty", "runtime.trygetfull", "runtime.spanOf", "runtime.(*spanInlineMarkBits)", "internal/runtime/gc/scan."}
+var gcInside = []string{"runtime.scanobject", "runtime.scanObject", "runtime.scanSpan",
+	"runtime.greyobject", "runtime.findObject", "runtime.markBits", "runtime.(*gcWork)",
+	"runtime.gcDrain", "runtime.scanblock",
+	"runtime.gcmarknewobject", "runtime.tryDeferToSpanScan", "runtime.(*gcBits)",
+	"runtime.heapBits", "runtime.(*lfstack)", "runtime.gcMarkDone", "runtime.wbBufFlush",
+	"runtime.spanClass.sizeclass", "runtime.(*mspan).moveInlineMarks",
+	"runtime.typePointers", "runtime.getempty", "runtime.trygetfull", "runtime.spanOf",
+	"runtime.(*spanInlineMarkBits)", "internal/runtime/gc/scan."}
 
 // gcShare is GC's share of a CPU profile, at least.
 func (p *profile) gcShare() float64 {
@@ -106,11 +115,13 @@ func (p *profile) readCPU(r *attach.Reading) {
 	cpus := ratio(p.total/1e9, p.duration)
 	switch {
 	case p.duration > 0:
-		r.Figures = append(r.Figures, fmt.Sprintf("%s of CPU in %s: %s on average", unit(p.total), seconds(p.duration), busy(cpus)))
+		r.Figures = append(r.Figures, fmt.Sprintf("%s of CPU in %s: %s on average", unit(p.total),
+			seconds(p.duration), busy(cpus)))
 	case p.total > 0:
 		r.Figures = append(r.Figures, fmt.Sprintf("%s of CPU; over which time is not printed", unit(p.total)))
 	case p.least > 0:
-		r.Figures = append(r.Figures, fmt.Sprintf("%s of CPU in the samples that are shown, the rest of which are cut off", unit(p.least)))
+		r.Figures = append(r.Figures,
+			fmt.Sprintf("%s of CPU in the samples that are shown, the rest of which are cut off", unit(p.least)))
 	}
 	p.tell(r)
 	gc := p.gcShare()
@@ -131,7 +142,9 @@ func (p *profile) readCPU(r *attach.Reading) {
 	}
 	soft := p.softFloat()
 	if soft >= softLeast {
-		r.Figures = append(r.Figures, fmt.Sprintf("floating point in software (%s and its like): %s%s in itself", most(p.flat, softFloat), unit(soft*p.total), p.of(soft*p.total)))
+		r.Figures = append(r.Figures,
+			fmt.Sprintf("floating point in software (%s and its like): %s%s in itself",
+				most(p.flat, softFloat), unit(soft*p.total), p.of(soft*p.total)))
 	} else if text := p.runtimeShare(unit); text != "" {
 		r.Figures = append(r.Figures, text)
 	}
@@ -151,12 +164,15 @@ func (p *profile) readCPU(r *attach.Reading) {
 	case gc >= gcOfUsed && cpus >= gcLeast:
 		r.State = attach.Ill
 		r.Means = fmt.Sprintf("GC takes %s of the CPU that the process uses", percent(gc))
-		r.Signs = []attach.Sign{{Cause: "frequent-gc", Grade: attach.Found, Sure: finding.Possible, Share: gc, Proof: r.Figures[:2]}}
-		r.Next = []attach.Next{{Command: "GODEBUG=gctrace=1 for a minute under load", Why: "says how often cycles come, and how much room the heap has"}}
+		r.Signs = []attach.Sign{{Cause: "frequent-gc", Grade: attach.Found, Sure: finding.Possible,
+			Share: gc, Proof: r.Figures[:2]}}
+		r.Next = []attach.Next{{Command: "GODEBUG=gctrace=1 for a minute under load",
+			Why: "says how often cycles come, and how much room the heap has"}}
 	case gc >= gcUnclear:
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("GC takes %s of the CPU used: much, though a program that does little but allocate has that", percent(gc))
-		r.Next = []attach.Next{{Command: "GODEBUG=gctrace=1 for a minute under load", Why: "says how often cycles come, and how much room the heap has"}}
+		r.Next = []attach.Next{{Command: "GODEBUG=gctrace=1 for a minute under load",
+			Why: "says how often cycles come, and how much room the heap has"}}
 	case unwound >= muchUnwound:
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("%s of the CPU used is for unwinding stacks, %s", percent(unwound), p.unwinder(unwound))
@@ -170,12 +186,14 @@ func (p *profile) readCPU(r *attach.Reading) {
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("%s of the CPU used puts threads to sleep and wakes them (futex): goroutines come and go in short waits; for what, is not in it", percent(p.wakes()))
 		r.Not = "that a lock is contended: Go's scheduler calls futex whenever a P runs out of work or gets some; nor what requests waited for"
-		r.Next = []attach.Next{{Command: "go tool pprof -peek 'runtime.futex$' FILE", Why: "who calls it: the scheduler, timers, or locks of the runtime"}}
+		r.Next = []attach.Next{{Command: "go tool pprof -peek 'runtime.futex$' FILE",
+			Why: "who calls it: the scheduler, timers, or locks of the runtime"}}
 	case p.locksShare() >= runtimeLocked && cpus >= 1:
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("%s of the CPU used is for the runtime's own locks: its threads meet at one of them; which one, its callers say", percent(p.locksShare()))
 		r.Not = "that a sync.Mutex is held for long: these locks are the runtime's own; nor what requests waited for"
-		r.Next = []attach.Next{{Command: "go tool pprof -peek 'runtime.lock' FILE", Why: "the callers of the lock: stacks, timers, the scheduler, the heap"}}
+		r.Next = []attach.Next{{Command: "go tool pprof -peek 'runtime.lock' FILE",
+			Why: "the callers of the lock: stacks, timers, the scheduler, the heap"}}
 	case p.duration >= leastSpan && cpus < fewCPUs && p.total > 0 && !p.perSample:
 		r.Means = fmt.Sprintf("the process used little CPU, %s on average: it waits, or it gets no more; which, and where it waits, is not in a CPU profile", busy(cpus))
 	}
@@ -190,7 +208,8 @@ const futexMuch = 0.25
 // wakes is the share of the CPU in the call that puts threads to sleep and wakes them.
 func (p *profile) wakes() float64 {
 	ns := 0.0
-	for _, fn := range []string{"runtime.futex", "runtime.semasleep", "runtime.semawakeup", "runtime.pthread_cond_wait", "runtime.pthread_cond_signal"} {
+	for _, fn := range []string{"runtime.futex", "runtime.semasleep", "runtime.semawakeup",
+		"runtime.pthread_cond_wait", "runtime.pthread_cond_signal"} {
 		ns += p.flat[fn]
 	}
 	return ratio(ns, p.total)

@@ -10,7 +10,8 @@ import (
 
 // poolFunction reports whether a function only waits where a pool of connections has none free.
 func poolFunction(fn string) bool {
-	return fn == "database/sql.(*DB).conn" || strings.HasPrefix(fn, "github.com/jackc/puddle") && strings.Contains(fn, ".Acquire") ||
+	return fn == "database/sql.(*DB).conn" || strings.HasPrefix(fn, "github.com/jackc/puddle") &&
+		strings.Contains(fn, ".Acquire") ||
 		strings.Contains(fn, "/pool.(*ConnPool).waitTurn")
 }
 
@@ -119,7 +120,8 @@ func (p *profile) readDelay(r *attach.Reading) {
 			line := fmt.Sprintf("waits for a connection of the pool (%s): %s%s", fn, unit(p.cum[fn]), p.of(p.cum[fn]))
 			r.Figures = append(r.Figures, line)
 			r.Means = "much of the waiting is for a connection of a pool: all of them were in use"
-			r.Signs = []attach.Sign{{Cause: "pool-exhaustion", Grade: attach.Candidate, Share: ratio(p.cum[fn], p.total), Proof: []string{line}}}
+			r.Signs = []attach.Sign{{Cause: "pool-exhaustion", Grade: attach.Candidate,
+				Share: ratio(p.cum[fn], p.total), Proof: []string{line}}}
 		}
 	case p.duration > 0 && share >= 0.25:
 		cause := "lock-contention"
@@ -131,7 +133,8 @@ func (p *profile) readDelay(r *attach.Reading) {
 		if site != "" {
 			r.Means += ", most for what " + site + " unlocks"
 		}
-		r.Signs = []attach.Sign{{Cause: cause, Grade: attach.Found, Sure: finding.Possible, Share: min(1, share), Proof: r.Figures}}
+		r.Signs = []attach.Sign{{Cause: cause, Grade: attach.Found, Sure: finding.Possible,
+			Share: min(1, share), Proof: r.Figures}}
 	case p.duration > 0 && p.least == 0:
 		r.State = attach.Healthy
 		r.Means = fmt.Sprintf("%s wait %.2g s in each second for mutexes, all of them together", p.waiters(), share)
@@ -160,7 +163,8 @@ func (p *profile) unlocks(unit func(float64) string) string {
 	if p.kind != profMutex || write+read <= 0 || write < 0 || read < 0 {
 		return ""
 	}
-	return fmt.Sprintf("of RWMutexes: %s%s until a writer unlocked, %s%s until readers did", unit(write), p.of(write), unit(read), p.of(read))
+	return fmt.Sprintf("of RWMutexes: %s%s until a writer unlocked, %s%s until readers did",
+		unit(write), p.of(write), unit(read), p.of(read))
 }
 
 func (p *profile) waiters() string {

@@ -37,7 +37,8 @@ func (p *profile) readDifference(r *attach.Reading) {
 		return strings.Compare(a, b)
 	})
 	for _, fn := range fns[:min(3, len(fns))] {
-		r.Figures = append(r.Figures, fmt.Sprintf("%s: %s in itself, %s with what it calls", fn, unit(p.flat[fn]), unit(p.cum[fn])))
+		r.Figures = append(r.Figures, fmt.Sprintf("%s: %s in itself, %s with what it calls", fn,
+			unit(p.flat[fn]), unit(p.cum[fn])))
 	}
 	if p.total > 0 {
 		r.Figures = append(r.Figures, fmt.Sprintf("shares are of %s", strings.TrimPrefix(unit(p.total), "+")))

@@ -32,7 +32,8 @@ func (p *profile) readGoroutines(r *attach.Reading) {
 func (p *profile) readGoroutineSums(r *attach.Reading) {
 	var lock float64
 	for fn, v := range p.cum {
-		if fn == "sync.(*Mutex).Lock" || fn == "internal/sync.(*Mutex).lockSlow" || fn == "sync.(*Mutex).lockSlow" || fn == "sync.(*RWMutex).RLock" || fn == "sync.(*RWMutex).Lock" {
+		if fn == "sync.(*Mutex).Lock" || fn == "internal/sync.(*Mutex).lockSlow" ||
+			fn == "sync.(*Mutex).lockSlow" || fn == "sync.(*RWMutex).RLock" || fn == "sync.(*RWMutex).Lock" {
 			lock = max(lock, v)
 		}
 	}
@@ -53,7 +54,8 @@ func (p *profile) readGoroutineSums(r *attach.Reading) {
 	if cut {
 		r.State = attach.CannotTell
 		r.Means = "goroutines that wait are all parked in one function of the runtime; the rows that would say how many wait for a lock are not shown"
-		r.Next = []attach.Next{{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=1'", Why: "all stacks, each with how many have it"}}
+		r.Next = []attach.Next{{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=1'",
+			Why: "all stacks, each with how many have it"}}
 	}
 	if lock < manyWaiters {
 		fn := most(p.cum, ownFunction)
@@ -84,6 +86,8 @@ func (p *profile) readGoroutineSums(r *attach.Reading) {
 		r.Figures = append(r.Figures, fmt.Sprintf("%.0f in %s", p.cum[site], site))
 		r.Means += ", most likely in " + site
 	}
-	r.Signs = []attach.Sign{{Cause: cause, Grade: attach.Found, Sure: finding.Possible, Share: ratio(lock, p.total), Proof: r.Figures}}
-	r.Next = []attach.Next{{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=2'", Why: "says who likely holds it"}}
+	r.Signs = []attach.Sign{{Cause: cause, Grade: attach.Found, Sure: finding.Possible,
+		Share: ratio(lock, p.total), Proof: r.Figures}}
+	r.Next = []attach.Next{{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=2'",
+		Why: "says who likely holds it"}}
 }

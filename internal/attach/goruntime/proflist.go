@@ -11,7 +11,8 @@ import (
 
 // readList reads what -list prints: the lines of some functions.
 func (p *profile) readList(lines []paste.Line) attach.Reading {
-	r := attach.Reading{Title: "pprof -list", State: attach.Healthy, Means: "it shows which lines of the source used the profile's quantity", Not: "what requests waited for"}
+	r := attach.Reading{Title: "pprof -list", State: attach.Healthy,
+		Means: "it shows which lines of the source used the profile's quantity", Not: "what requests waited for"}
 	var compiles []listed
 	r.Figures, compiles = listFigures(lines)
 	if len(r.Figures) == 0 {
@@ -145,12 +146,14 @@ func listLine(s string) bool {
 			return false
 		}
 	}
-	return strings.Contains(f[2], ":") && digits(f[2]) > 0 || address.MatchString(f[2]) || strings.HasPrefix(f[2], "(flat")
+	return strings.Contains(f[2], ":") && digits(f[2]) > 0 || address.MatchString(f[2]) ||
+		strings.HasPrefix(f[2], "(flat")
 }
 
 // fileBelow knows the name of a listed function's file that was broken off its line.
 func fileBelow(lines []paste.Line, i int) bool {
-	return i > 0 && i+1 < len(lines) && strings.HasPrefix(strings.TrimSpace(lines[i-1].Text), "ROUTINE ===") && strings.Contains(lines[i+1].Text, "(flat, cum)")
+	return i > 0 && i+1 < len(lines) && strings.HasPrefix(strings.TrimSpace(lines[i-1].Text),
+		"ROUTINE ===") && strings.Contains(lines[i+1].Text, "(flat, cum)")
 }
 
 // listFigures says of each function what it has, and which of its lines has most. It returns those
@@ -158,7 +161,8 @@ func fileBelow(lines []paste.Line, i int) bool {
 func listFigures(lines []paste.Line) (out []string, compiles []listed) {
 	total := ""
 	for i, line := range lines {
-		if t, is := strings.CutPrefix(strings.TrimSpace(line.Text), "Total: "); is && len(t) < 30 && listHead(line.Text) == nil {
+		if t, is := strings.CutPrefix(strings.TrimSpace(line.Text), "Total: "); is && len(t) < 30 &&
+			listHead(line.Text) == nil {
 			total = " (" + t + ")"
 		}
 		rest, ok := strings.CutPrefix(strings.TrimSpace(line.Text), "ROUTINE ")

@@ -21,8 +21,9 @@ var pprofRaw = &attach.Kind{
 		r, err := readRaw(p.Title, raw, "go tool pprof -raw")
 		if err != nil {
 			r = attach.Reading{Title: "profile (go tool pprof -raw)", State: attach.CannotTell,
-				Figures: []string{fmt.Sprintf("%s of %s", count(len(raw.Stacks), "stack", "stacks"), strings.Join(raw.Types, ", "))},
-				Means:   "what it counts is none of what the Go runtime's profiles count, so nothing follows for latency"}
+				Figures: []string{fmt.Sprintf("%s of %s", count(len(raw.Stacks), "stack", "stacks"),
+					strings.Join(raw.Types, ", "))},
+				Means: "what it counts is none of what the Go runtime's profiles count, so nothing follows for latency"}
 		}
 		r.Flaws = append(r.Flaws, flaws...)
 		return r
@@ -46,7 +47,8 @@ func claimRaw(lines []paste.Line) int {
 	return i
 }
 
-var rawHeads = map[string]bool{"PeriodType": true, "Period": true, "Time": true, "Duration": true, "Comment": true, "Doc": true}
+var rawHeads = map[string]bool{"PeriodType": true, "Period": true, "Time": true, "Duration": true,
+	"Comment": true, "Doc": true}
 
 func isTypes(lines []paste.Line, i int) bool {
 	return strings.TrimSpace(lines[i].Text) == "Samples:" && i+1 < len(lines) && len(rawTypes(lines[i+1].Text)) > 0

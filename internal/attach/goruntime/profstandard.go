@@ -19,7 +19,9 @@ func (p *profile) above(fn string) string {
 }
 
 // standardParts are packages of Go's standard library that compute and allocate for others.
-var standardParts = []string{"bytes.", "strings.", "strconv.", "bufio.", "fmt.", "io.", "io/", "encoding/", "regexp.", "regexp/", "sort.", "slices.", "maps.",
-	"compress/", "crypto/", "hash/", "math/", "reflect.", "net.", "net/", "text/", "html/", "unicode/", "database/sql.", "container/", "errors.", "log.", "time.", "context."}
+var standardParts = []string{"bytes.", "strings.", "strconv.", "bufio.", "fmt.", "io.", "io/",
+	"encoding/", "regexp.", "regexp/", "sort.", "slices.", "maps.",
+	"compress/", "crypto/", "hash/", "math/", "reflect.", "net.", "net/", "text/", "html/",
+	"unicode/", "database/sql.", "container/", "errors.", "log.", "time.", "context."}
 
 func standard(fn string) bool { return library(fn) || hasPrefix(fn, standardParts) }

@@ -51,7 +51,8 @@ var pprofTags = &attach.Kind{
 		}
 		r.Title = "pprof -tags, " + attach.Plural(tags, "label")
 		r.Means = "It says how the samples of a profile divide by label; what they are of, and whether time was lost, is not in it."
-		r.Next = []attach.Next{{Command: "go tool pprof -top -tagfocus LABEL PROFILE", Why: "which functions the samples with one label are in"}}
+		r.Next = []attach.Next{{Command: "go tool pprof -top -tagfocus LABEL PROFILE",
+			Why: "which functions the samples with one label are in"}}
 		return r
 	},
 }

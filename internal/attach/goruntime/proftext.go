@@ -14,8 +14,11 @@ import (
 
 // pprofTop is what go tool pprof prints with -top, -text, -tree and -peek, and its prompt's top.
 var pprofTop = &attach.Kind{
-	Name:    "pprof -top",
-	Hints:   []string{"File: ", "Type: ", "flat%", "Flat%", "nodes", "Build ID: ", "%", "(pprof)", "Duration: ", "Total: ", "ROUTINE ", "(flat, cum)", "Active filters:", "Fetching profile ", "Saved profile in ", "Entering interactive mode", "Generating report in ", "Main binary filename ", "Local symbolization "},
+	Name: "pprof -top",
+	Hints: []string{"File: ", "Type: ", "flat%", "Flat%", "nodes", "Build ID: ", "%", "(pprof)",
+		"Duration: ", "Total: ", "ROUTINE ", "(flat, cum)", "Active filters:", "Fetching profile ",
+		"Saved profile in ", "Entering interactive mode", "Generating report in ",
+		"Main binary filename ", "Local symbolization "},
 	Claim:   func(lines []paste.Line) int { return claimPprof(lines) },
 	Reports: true,
 	Read:    readPprof,
@@ -48,11 +51,17 @@ func pprofLine(s string) (profLine, row) {
 	if listHead(t) != nil {
 		return profListed, row{}
 	}
-	for _, h := range []string{"Type: ", "Duration: ", "Showing nodes accounting for ", "Showing top ", "Dropped ", "Total: ", "File: ", "Build ID: ", "Time: ", "Entering interactive mode", "Active filters:", "Doc: ", "Fetching profile ", "Saved profile in ", "Please wait... (", "Main binary filename ", "Local symbolization ", "Generating report in ", "Some binary filenames not available", "Try setting PPROF_BINARY_PATH", "Set the PPROF_TMPDIR"} {
+	for _, h := range []string{"Type: ", "Duration: ", "Showing nodes accounting for ",
+		"Showing top ", "Dropped ", "Total: ", "File: ", "Build ID: ", "Time: ",
+		"Entering interactive mode", "Active filters:", "Doc: ", "Fetching profile ",
+		"Saved profile in ", "Please wait... (", "Main binary filename ", "Local symbolization ",
+		"Generating report in ", "Some binary filenames not available",
+		"Try setting PPROF_BINARY_PATH", "Set the PPROF_TMPDIR"} {
 		if !strings.HasPrefix(t, h) {
 			continue
 		}
-		if h == "Showing top " && !strings.Contains(t, " nodes out of ") || h == "Dropped " && !strings.Contains(t, " node") {
+		if h == "Showing top " && !strings.Contains(t, " nodes out of ") || h == "Dropped " &&
+			!strings.Contains(t, " node") {
 			return profNone, row{}
 		}
 		return profHead, row{}
@@ -60,7 +69,8 @@ func pprofLine(s string) (profLine, row) {
 	if _, ok := oldTotal(t); ok {
 		return profHead, row{}
 	}
-	if f := strings.Fields(t); len(f) >= 5 && strings.EqualFold(f[0], "flat") && strings.EqualFold(f[1], "flat%") && strings.EqualFold(f[2], "sum%") {
+	if f := strings.Fields(t); len(f) >= 5 && strings.EqualFold(f[0], "flat") &&
+		strings.EqualFold(f[1], "flat%") && strings.EqualFold(f[2], "sum%") {
 		return profTitle, row{}
 	}
 	if r, ok := parseRow(t); ok {
@@ -71,7 +81,8 @@ func pprofLine(s string) (profLine, row) {
 		return profRule, row{}
 	case strings.HasPrefix(t, "ROUTINE ====="):
 		return profListed, row{}
-	case strings.Contains(t, "% |") && strings.Count(t, "%") == 1, strings.HasPrefix(t, "| "), filterLine(t), t == "(pprof)":
+	case strings.Contains(t, "% |") && strings.Count(t, "%") == 1, strings.HasPrefix(t, "| "),
+		filterLine(t), t == "(pprof)":
 		return profPlain, row{}
 	}
 	return profNone, row{}
@@ -80,7 +91,8 @@ func pprofLine(s string) (profLine, row) {
 // ruled knows the rules of -traces, and of -tree and -peek.
 func ruled(s string) bool {
 	t := strings.TrimSpace(s)
-	return strings.HasPrefix(t, "-----------+---") || strings.HasPrefix(t, "----------------------------------------------------------+")
+	return strings.HasPrefix(t, "-----------+---") ||
+		strings.HasPrefix(t, "----------------------------------------------------------+")
 }
 
 // filterLine is one of those below "Active filters:".
@@ -245,14 +257,16 @@ func claimPprof(lines []paste.Line) int {
 // headsEnd is the end of a head alone: what follows is cut off, or stands below the tool's own
 // prompt. 0: it is none.
 func headsEnd(lines []paste.Line, end, heads int) int {
-	own := strings.Contains(lines[0].Text, "Entering interactive mode") || strings.Contains(lines[0].Text, "Generating report in ")
+	own := strings.Contains(lines[0].Text, "Entering interactive mode") ||
+		strings.Contains(lines[0].Text, "Generating report in ")
 	return attach.ClaimIf(end == heads && (heads >= 3 || heads > 0 && own), end)
 }
 
 // ownPrompt knows commands at pprof's own prompt.
 func ownPrompt(line paste.Line) bool {
 	word := strings.TrimRight(firstWord(line.Command), "0123456789")
-	return strings.Contains(line.Text, "(pprof)") || word == "top" && line.Command != "top" || word == "Showing" || word == "peek" || word == "traces" || word == "tree"
+	return strings.Contains(line.Text, "(pprof)") || word == "top" && line.Command != "top" ||
+		word == "Showing" || word == "peek" || word == "traces" || word == "tree"
 }
 
 func pprofEnd(end, rows, titles, traces, listed int) int {
@@ -274,7 +288,9 @@ func traceLine(s string) bool {
 	if strings.Contains(f[0], "[") { // a generic function's types have blanks
 		return strings.HasPrefix(s, "  ")
 	}
-	return strings.HasPrefix(s, "  ") && (len(f) == 1 || f[1] == "(inline)" || strings.HasSuffix(f[0], ":") || sourceLine(f[1]) || strings.HasPrefix(f[1], "/")) && !strings.HasSuffix(f[0], "%")
+	return strings.HasPrefix(s, "  ") &&
+		(len(f) == 1 || f[1] == "(inline)" || strings.HasSuffix(f[0], ":") || sourceLine(f[1]) ||
+			strings.HasPrefix(f[1], "/")) && !strings.HasSuffix(f[0], "%")
 }
 
 // sourceLine knows what -lines adds to a function: its file and the line.
@@ -321,7 +337,8 @@ func readPprof(part *attach.Part) attach.Reading {
 		return p.readRows(t.unit)
 	}
 	if len(p.flat)+len(p.stacks)+t.titles == 0 {
-		return attach.Reading{Title: "the head of pprof's output", State: attach.Context, Means: "it says of which profile the tables below it are", Not: "anything by itself"}
+		return attach.Reading{Title: "the head of pprof's output", State: attach.Context,
+			Means: "it says of which profile the tables below it are", Not: "anything by itself"}
 	}
 	title := "pprof output"
 	if p.kind != profOther {
@@ -497,7 +514,8 @@ func (p *profile) book(r row) {
 func (p *profile) head(t string) {
 	t = strings.TrimPrefix(t, "(pprof) ")
 	if rest, ok := strings.CutPrefix(t, "Type: "); ok {
-		p.kind = map[string]profileKind{"cpu": profCPU, "samples": profCPU, "delay": profDelay, "contentions": profDelay, "inuse_space": profHeap, "inuse_objects": profHeap, "alloc_space": profAllocs,
+		p.kind = map[string]profileKind{"cpu": profCPU, "samples": profCPU, "delay": profDelay,
+			"contentions": profDelay, "inuse_space": profHeap, "inuse_objects": profHeap, "alloc_space": profAllocs,
 			"alloc_objects": profAllocs, "goroutine": profGoroutine, "threadcreate": profThreads}[rest]
 		p.objects = strings.HasSuffix(rest, "_objects")
 	}
@@ -540,7 +558,8 @@ func (p *profile) named(command string) {
 	if end >= 0 {
 		name = name[:end]
 	}
-	p.kind = map[string]profileKind{"profile": profCPU, "mutex": profMutex, "block": profBlock, "heap": profHeap, "allocs": profAllocs,
+	p.kind = map[string]profileKind{"profile": profCPU, "mutex": profMutex, "block": profBlock,
+		"heap": profHeap, "allocs": profAllocs,
 		"goroutine": profGoroutine, "threadcreate": profThreads}[name]
 }
 
@@ -551,7 +570,8 @@ func (p *profile) guess(unit string) {
 		unlocks, waits := 0.0, 0.0
 		for fn, v := range p.flat {
 			switch {
-			case strings.HasPrefix(fn, "sync.(*") && strings.HasSuffix(fn, "nlock"), fn == "internal/sync.(*Mutex).Unlock", strings.HasPrefix(fn, "runtime._LostContended"):
+			case strings.HasPrefix(fn, "sync.(*") && strings.HasSuffix(fn, "nlock"),
+				fn == "internal/sync.(*Mutex).Unlock", strings.HasPrefix(fn, "runtime._LostContended"):
 				unlocks += v
 			case waitFuncs[strings.TrimPrefix(fn, "internal/")]:
 				waits += v
@@ -578,8 +598,10 @@ func (p *profile) guess(unit string) {
 
 // waitFuncs are the functions that block profiles count: their time is a wait.
 var waitFuncs = map[string]bool{
-	"runtime.selectgo": true, "runtime.chanrecv1": true, "runtime.chanrecv2": true, "runtime.chansend1": true, "runtime.chanrecv": true, "runtime.chansend": true,
-	"sync.(*Mutex).Lock": true, "sync.(*RWMutex).Lock": true, "sync.(*RWMutex).RLock": true, "sync.(*WaitGroup).Wait": true, "sync.(*Cond).Wait": true,
+	"runtime.selectgo": true, "runtime.chanrecv1": true, "runtime.chanrecv2": true,
+	"runtime.chansend1": true, "runtime.chanrecv": true, "runtime.chansend": true,
+	"sync.(*Mutex).Lock": true, "sync.(*RWMutex).Lock": true, "sync.(*RWMutex).RLock": true,
+	"sync.(*WaitGroup).Wait": true, "sync.(*Cond).Wait": true,
 }
 
 // mostWaits is the share of what a table shows that is in such functions, where it is of waits.

@@ -6,7 +6,8 @@ import "strings"
 const muchUnwound = 0.25
 
 // unwinders walk stacks: until Go 1.20 gentraceback, then the unwinder.
-var unwinders = []string{"runtime.gentraceback", "runtime.(*unwinder).next", "runtime.(*unwinder).resolveInternal", "runtime.tracebackPCs", "runtime.pcvalue", "runtime.funcspdelta"}
+var unwinders = []string{"runtime.gentraceback", "runtime.(*unwinder).next",
+	"runtime.(*unwinder).resolveInternal", "runtime.tracebackPCs", "runtime.pcvalue", "runtime.funcspdelta"}
 
 // unwinding is the share of the CPU for walking stacks.
 func (p *profile) unwinding() (share float64) {
@@ -38,7 +39,8 @@ func (p *profile) unwinder(share float64) string {
 		}
 	}
 	// Functions that keep a stack for the heap profiler stand below the one that calls them.
-	if (p.cum["runtime.stkbucket"] > 0 || p.cum["runtime.addspecial"] > 0) && p.cum["runtime.mallocgc"] >= share*p.total {
+	if (p.cum["runtime.stkbucket"] > 0 || p.cum["runtime.addspecial"] > 0) &&
+		p.cum["runtime.mallocgc"] >= share*p.total {
 		return "most likely " + heapProfiler
 	}
 	return "for whom is not in what is shown: loggers that name their caller, errors with stacks, a heap profiler that records each allocation"
@@ -46,5 +48,6 @@ func (p *profile) unwinder(share float64) string {
 
 // resolves reports whether a function asks the C library for names of hosts.
 func resolves(fn string) bool {
-	return strings.HasPrefix(fn, "net.cgoLookup") || strings.HasPrefix(fn, "net._C2func_getaddrinfo") || strings.HasPrefix(fn, "net.cgoResSearch")
+	return strings.HasPrefix(fn, "net.cgoLookup") ||
+		strings.HasPrefix(fn, "net._C2func_getaddrinfo") || strings.HasPrefix(fn, "net.cgoResSearch")
 }

@@ -58,8 +58,10 @@ func raceLineOf(text string) raceLine {
 		return raceSide
 	case raceCreated.MatchString(t):
 		return raceMade
-	case t == "", strings.HasPrefix(t, "==================") && strings.Trim(t, "=") == "", strings.HasPrefix(t, "Found ") && strings.HasSuffix(t, " data race(s)"), t == "exit status 66",
-		strings.HasSuffix(t, "race detected during execution of test"), strings.HasPrefix(t, "[failed to restore the stack]"):
+	case t == "", strings.HasPrefix(t, "==================") && strings.Trim(t, "=") == "",
+		strings.HasPrefix(t, "Found ") && strings.HasSuffix(t, " data race(s)"), t == "exit status 66",
+		strings.HasSuffix(t, "race detected during execution of test"),
+		strings.HasPrefix(t, "[failed to restore the stack]"):
 		return raceRest
 	case strings.HasSuffix(t, "()") && len(t) < 1024:
 		return raceCall
@@ -127,7 +129,8 @@ func readRace(p *attach.Part) attach.Reading {
 			open = nil
 		case raceNone:
 			// A screen's width may have put the goroutine's number into the next line.
-			if id := strings.TrimSuffix(t, ":"); open != nil && len(open.frames) == 0 && open.who == "goroutine" && digits(id) > 0 && digits(id) == len(id) {
+			if id := strings.TrimSuffix(t, ":"); open != nil && len(open.frames) == 0 &&
+				open.who == "goroutine" && digits(id) > 0 && digits(id) == len(id) {
 				open.who += " " + id
 			}
 		case raceRest:
@@ -229,5 +232,6 @@ func (f raceFrame) standard() bool {
 	path := strings.ToLower(strings.ReplaceAll(f.path, `\`, "/"))
 	_, below, ok := strings.Cut(path, "/src/")
 	below = strings.TrimPrefix(below, "pkg/")
-	return pkg != "main" && !strings.Contains(first, ".") && ok && strings.HasPrefix(below, strings.ToLower(pkg)+"/") && strings.Contains(path, "go")
+	return pkg != "main" && !strings.Contains(first, ".") && ok &&
+		strings.HasPrefix(below, strings.ToLower(pkg)+"/") && strings.Contains(path, "go")
 }

@@ -41,7 +41,8 @@ func initLine(s string) bool {
 		return false
 	}
 	f := strings.Split(s, ", ")
-	return len(f) == 4 && strings.HasSuffix(f[0], " ms") && strings.HasSuffix(f[1], " ms clock") && strings.HasSuffix(f[2], " bytes") && strings.HasSuffix(f[3], " allocs")
+	return len(f) == 4 && strings.HasSuffix(f[0], " ms") && strings.HasSuffix(f[1], " ms clock") &&
+		strings.HasSuffix(f[2], " bytes") && strings.HasSuffix(f[3], " allocs")
 }
 
 // benchLine knows "BenchmarkX-8   	 1000	 1234 ns/op".
@@ -53,7 +54,8 @@ func benchLine(s string) bool {
 	if digits(f[1]) != len(f[1]) {
 		return false
 	}
-	return strings.Contains(s, " ns/op") || strings.Contains(s, "\tns/op") || strings.HasSuffix(f[3], "/op") || strings.HasSuffix(f[3], "/s")
+	return strings.Contains(s, " ns/op") || strings.Contains(s, "\tns/op") ||
+		strings.HasSuffix(f[3], "/op") || strings.HasSuffix(f[3], "/s")
 }
 
 // claimBench takes the lines of one run of go test -bench, from its goos line or first benchmark to
@@ -71,7 +73,8 @@ func claimBench(lines []paste.Line) int {
 			if i == 0 || end == i {
 				end = i + 1
 			}
-		case seen && (s == "PASS" || s == "FAIL" || strings.HasPrefix(s, "ok ") || strings.HasPrefix(s, "ok\t") || strings.HasPrefix(s, "--- ")):
+		case seen && (s == "PASS" || s == "FAIL" || strings.HasPrefix(s, "ok ") ||
+			strings.HasPrefix(s, "ok\t") || strings.HasPrefix(s, "--- ")):
 			end = i + 1
 		case s == "":
 		default:
@@ -115,10 +118,13 @@ func claimBenchstat(lines []paste.Line) int {
 		switch {
 		case line.Command != "":
 			return benchEnd(seen, end)
-		case strings.HasPrefix(s, "name ") && strings.Contains(s, "/op") && (strings.Contains(s, "delta") || strings.Contains(s, "time/op") || strings.Contains(s, "alloc")),
+		case strings.HasPrefix(s, "name ") && strings.Contains(s, "/op") &&
+			(strings.Contains(s, "delta") || strings.Contains(s, "time/op") || strings.Contains(s, "alloc")),
 			strings.HasPrefix(s, "│") && (strings.Contains(s, "/op") || strings.Contains(s, "vs base")):
 			seen, end = true, i+1
-		case seen && (strings.Contains(s, "±") || statRow(s)), seen && strings.HasPrefix(s, "geomean"), seen && strings.HasPrefix(s, "¹"), seen && strings.HasPrefix(s, "[Geo mean]"):
+		case seen && (strings.Contains(s, "±") || statRow(s)), seen &&
+			strings.HasPrefix(s, "geomean"), seen && strings.HasPrefix(s, "¹"), seen &&
+			strings.HasPrefix(s, "[Geo mean]"):
 			end = i + 1
 		case benchHead(s), strings.HasPrefix(s, "│"), s == "":
 		case seen && strings.Contains(s, "%") && strings.Contains(s, "p="):

@@ -35,7 +35,8 @@ func threadsText(samples []snapshot, threads, ps int) string {
 			top = s
 		}
 	}
-	text := fmt.Sprintf("%d threads at most, for %s: threads in system calls or C code keep theirs", threads, count(ps, "P", "Ps"))
+	text := fmt.Sprintf("%d threads at most, for %s: threads in system calls or C code keep theirs",
+		threads, count(ps, "P", "Ps"))
 	if top.blocked() >= manyThreads {
 		text += fmt.Sprintf(", about %d at %.3f s", top.blocked(), top.at)
 	}
@@ -121,7 +122,8 @@ func judgeSched(r *attach.Reading, samples []snapshot, long int, perP []float64)
 		r.Glance = true
 		r.State = attach.CannotTell
 		r.Means = "one sample is a glance: queues of Go's scheduler change within milliseconds"
-		r.Next = []attach.Next{{Command: "GODEBUG=schedtrace=100", Why: "samples over some seconds say how often goroutines queue"}}
+		r.Next = []attach.Next{{Command: "GODEBUG=schedtrace=100",
+			Why: "samples over some seconds say how often goroutines queue"}}
 		switch s := samples[0]; {
 		case s.runnable() == 0 && s.locals && (s.shown == 0 || s.shown >= s.ps):
 			r.State = attach.Healthy
@@ -130,10 +132,12 @@ func judgeSched(r *attach.Reading, samples []snapshot, long int, perP []float64)
 			r.Means = "nobody is in the queues that this one sample shows, and others are cut off"
 		case s.idle > 0:
 			r.Means = fmt.Sprintf("%s while %s: one sample does not say for how long",
-				count(s.runnable(), "goroutine is queued", "goroutines are queued"), count(s.idle, "P is idle", "Ps are idle"))
+				count(s.runnable(), "goroutine is queued", "goroutines are queued"),
+				count(s.idle, "P is idle", "Ps are idle"))
 		case s.states[0] > 0:
 			r.Means = fmt.Sprintf("%s, and by its line %s: one sample does not say for how long",
-				count(s.runnable(), "goroutine is queued", "goroutines are queued"), count(s.states[0], "P is idle", "Ps are idle"))
+				count(s.runnable(), "goroutine is queued", "goroutines are queued"),
+				count(s.states[0], "P is idle", "Ps are idle"))
 		case long == 0:
 			r.Means = fmt.Sprintf("no P is idle, and %s: one sample does not say for how long",
 				count(s.runnable(), "goroutine is queued", "goroutines are queued"))
@@ -155,8 +159,10 @@ func judgeSched(r *attach.Reading, samples []snapshot, long int, perP []float64)
 			r.Means = fmt.Sprintf("from %.3f s on, runnable goroutines wait for a P in each of the %d samples to the end, and in none before", samples[n-tail].at, tail)
 		}
 		r.Not = "who waits and what runs meanwhile; threads that the kernel keeps off their CPUs look the same"
-		r.Signs = []attach.Sign{{Cause: "sched-latency", Grade: attach.Found, Sure: sure, Share: share, Proof: r.Figures[:2]}}
-		r.Next = []attach.Next{{Command: "whystall diagnose --pid PID", Why: "shows which goroutines queue, and what has the Ps meanwhile"}}
+		r.Signs = []attach.Sign{{Cause: "sched-latency", Grade: attach.Found, Sure: sure,
+			Share: share, Proof: r.Figures[:2]}}
+		r.Next = []attach.Next{{Command: "whystall diagnose --pid PID",
+			Why: "shows which goroutines queue, and what has the Ps meanwhile"}}
 	case long > 0:
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("runnable goroutines queue in %s: a burst, of which these samples say no more", often)
@@ -183,16 +189,19 @@ func judgeShort(r *attach.Reading, samples []snapshot, perP []float64) {
 	case last.at < firstMoment:
 		r.State, r.Glance = attach.CannotTell, true
 		r.Means = fmt.Sprintf("these samples are of the program's first %s: nothing of how it goes on", seconds(last.at))
-		r.Next = []attach.Next{{Command: "GODEBUG=schedtrace=1000 under load", Why: "samples over some seconds say how often goroutines queue"}}
+		r.Next = []attach.Next{{Command: "GODEBUG=schedtrace=1000 under load",
+			Why: "samples over some seconds say how often goroutines queue"}}
 		return
 	case ratio(float64(busy), float64(n)) >= queueHalf && attach.Median(perP) >= 1:
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("all Ps are busy in %d of %d samples, and %s goroutines wait for each (median): each waits for the turns of those before it whenever it wants to run", busy, n, short(attach.Median(perP)))
 		r.Not = "that requests wait: the goroutines in the queues may be background work"
 		if attach.Median(perP) >= queueSome {
-			r.Signs = []attach.Sign{{Cause: "sched-latency", Grade: attach.Candidate, Share: ratio(float64(busy), float64(n)), Proof: r.Figures[:1]}}
+			r.Signs = []attach.Sign{{Cause: "sched-latency", Grade: attach.Candidate,
+				Share: ratio(float64(busy), float64(n)), Proof: r.Figures[:1]}}
 		}
-		r.Next = []attach.Next{{Command: "whystall diagnose --pid PID", Why: "shows which goroutines queue, and what has the Ps meanwhile"}}
+		r.Next = []attach.Next{{Command: "whystall diagnose --pid PID",
+			Why: "shows which goroutines queue, and what has the Ps meanwhile"}}
 		return
 	case busy == 0:
 		r.Means = "in no sample do goroutines wait for a P while all are busy"

@@ -29,8 +29,10 @@ func claimSched(lines []paste.Line) int {
 
 // schedFields are the fields that the rest of a broken line may start with: those of a sample, of
 // its Ps, Ms and Gs.
-var schedFields = []string{"idleprocs", "threads", "spinningthreads", "needspinning", "idlethreads", "runqueue", "gcwaiting", "nmidlelocked", "stopwait", "sysmonwait",
-	"syscalltick", "m", "runqsize", "gfreecnt", "timerslen", "mallocing", "throwing", "gcing", "preemptoff", "locks", "dying", "helpgc", "spinning", "blocked", "lockedg"}
+var schedFields = []string{"idleprocs", "threads", "spinningthreads", "needspinning", "idlethreads",
+	"runqueue", "gcwaiting", "nmidlelocked", "stopwait", "sysmonwait",
+	"syscalltick", "m", "runqsize", "gfreecnt", "timerslen", "mallocing", "throwing", "gcing",
+	"preemptoff", "locks", "dying", "helpgc", "spinning", "blocked", "lockedg"}
 
 // schedRest reports whether a line is the end of one that was broken between two fields.
 func schedRest(s string) bool {
@@ -227,7 +229,8 @@ func readSched(p *attach.Part) attach.Reading {
 	}
 	all, starts := longestRun(all)
 	if starts > 1 {
-		r.Flaws = append(r.Flaws, fmt.Sprintf("the samples are of %d starts or processes; the one with most samples is read", starts))
+		r.Flaws = append(r.Flaws,
+			fmt.Sprintf("the samples are of %d starts or processes; the one with most samples is read", starts))
 	}
 	samples := all
 	if len(all) > 1 && all[0].at < firstMoment {
@@ -256,8 +259,10 @@ func readSched(p *attach.Part) attach.Reading {
 			most = s
 		}
 	}
-	r.Facts = []attach.Fact{{Name: FactRunnablePerP, Value: attach.Median(perP)}, {Name: FactGOMAXPROCS, Value: float64(ps)}}
-	queues := fmt.Sprintf("%d global + %d local = %d runnable goroutines on %s", most.global, most.local, most.runnable(), count(most.ps, "P", "Ps"))
+	r.Facts = []attach.Fact{{Name: FactRunnablePerP, Value: attach.Median(perP)},
+		{Name: FactGOMAXPROCS, Value: float64(ps)}}
+	queues := fmt.Sprintf("%d global + %d local = %d runnable goroutines on %s", most.global,
+		most.local, most.runnable(), count(most.ps, "P", "Ps"))
 	if most.open {
 		queues = "at least " + queues + " (the list of the Ps' queues is cut)"
 	}
@@ -274,10 +279,12 @@ func readSched(p *attach.Part) attach.Reading {
 	r.Figures = []string{
 		fmt.Sprintf("%s: %s at %.3f s", when, queues, most.at),
 		fmt.Sprintf("%d of %d samples have %.0f or more runnable goroutines for each P and no idle P; %d have idle Ps and nobody waiting", long, len(samples), queueLong, idle),
-		fmt.Sprintf("median %s runnable for each P; %.2g spinning threads on average, %d threads", short(attach.Median(perP)), ratio(float64(spinning), float64(len(samples))), threads),
+		fmt.Sprintf("median %s runnable for each P; %.2g spinning threads on average, %d threads",
+			short(attach.Median(perP)), ratio(float64(spinning), float64(len(samples))), threads),
 	}
 	if len(samples) == 1 {
-		r.Figures = append([]string{fmt.Sprintf("queued: %s at %.3f s, idleprocs=%d, %s", queues, most.at, most.idle, count(threads, "thread", "threads"))}, most.detail()...)
+		r.Figures = append([]string{fmt.Sprintf("queued: %s at %.3f s, idleprocs=%d, %s", queues,
+			most.at, most.idle, count(threads, "thread", "threads"))}, most.detail()...)
 	}
 	if threads >= manyThreads && threads >= threadsPerP*ps {
 		r.Figures = slices.Insert(r.Figures, 0, threadsText(samples, threads, ps))

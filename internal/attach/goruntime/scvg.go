@@ -38,12 +38,14 @@ func scvgLine(s string) string {
 	s = s[i:]
 	if rest, ok := strings.CutPrefix(s, "scvg"); ok {
 		rest = strings.TrimLeft(rest, "-0123456789")
-		if rest, ok = strings.CutPrefix(rest, ": "); ok && (strings.HasSuffix(rest, "B released") || strings.Contains(rest, "consumed: ")) {
+		if rest, ok = strings.CutPrefix(rest, ": "); ok && (strings.HasSuffix(rest, "B released") ||
+			strings.Contains(rest, "consumed: ")) {
 			return rest
 		}
 		return ""
 	}
-	if rest, ok := strings.CutPrefix(s, "scav "); ok && strings.Contains(rest, " KiB work") && strings.Contains(rest, "% util") {
+	if rest, ok := strings.CutPrefix(s, "scav "); ok && strings.Contains(rest, " KiB work") &&
+		strings.Contains(rest, "% util") {
 		return rest
 	}
 	return ""
@@ -161,13 +163,16 @@ func readPacer(p *attach.Part) attach.Reading {
 	if attach.Median(used) > pacerAim {
 		r.State = attach.CannotTell
 		r.Means = "GC used more CPU while it marked than the 25 to 30 % that the pacer aims at: goroutines that allocate had to help"
-		r.Next = []attach.Next{{Command: "whystall diagnose --pid PID", Why: "shows what slow requests lost to mark assist, and the sites that allocate"}}
+		r.Next = []attach.Next{{Command: "whystall diagnose --pid PID",
+			Why: "shows what slow requests lost to mark assist, and the sites that allocate"}}
 	}
 	if len(used) > 0 {
-		r.Figures = append(r.Figures, fmt.Sprintf("GC used %.0f %% of the CPU while it marked (median)", attach.Median(used)))
+		r.Figures = append(r.Figures,
+			fmt.Sprintf("GC used %.0f %% of the CPU while it marked (median)", attach.Median(used)))
 	}
 	if len(assist) > 0 {
-		r.Figures = append(r.Figures, fmt.Sprintf("assist ratio %.2g bytes to scan for each byte allocated (median)", attach.Median(assist)))
+		r.Figures = append(r.Figures,
+			fmt.Sprintf("assist ratio %.2g bytes to scan for each byte allocated (median)", attach.Median(assist)))
 	}
 	return r
 }

@@ -43,7 +43,8 @@ func (p *picture) readFork(r *attach.Reading) {
 	r.State = attach.CannotTell
 	r.Means = "the start of a child process hangs: the child was made and has not got its program, nor ended; who starts another process waits for the same lock"
 	r.Signs = append(r.Signs, attach.Sign{Cause: "syscall-stall", Grade: attach.Candidate, Proof: []string{line}})
-	r.Next = append(r.Next, attach.Next{Command: "ps -o pid,stat,wchan:32,cmd --ppid PID", Why: "says where in the kernel the child is"})
+	r.Next = append(r.Next, attach.Next{Command: "ps -o pid,stat,wchan:32,cmd --ppid PID",
+		Why: "says where in the kernel the child is"})
 }
 
 // readSleepers compares how long goroutines sleep with what they asked for.
@@ -54,12 +55,14 @@ func (p *picture) readSleepers(r *attach.Reading) {
 		if asked <= 0 || slept < 2*asked+2*time.Minute {
 			continue
 		}
-		line := fmt.Sprintf("goroutine %d sleeps for %s in a time.Sleep of %s, %s", s.id, count(s.minutes, "minute", "minutes"), asked, s.own().fn)
+		line := fmt.Sprintf("goroutine %d sleeps for %s in a time.Sleep of %s, %s", s.id,
+			count(s.minutes, "minute", "minutes"), asked, s.own().fn)
 		r.Figures = append([]string{line}, r.Figures...)
 		r.State = attach.CannotTell
 		r.Means = "a sleep lasts far longer than it was to: the timers of the process do not fire, or the process stood still (stopped, frozen, without a CPU)"
 		r.Signs = append(r.Signs, attach.Sign{Cause: "timer-late", Grade: attach.Candidate, Proof: []string{line}})
-		r.Next = append(r.Next, attach.Next{Command: "whystall diagnose --pid PID", Why: "says whether its threads run, and whether timers fire late"})
+		r.Next = append(r.Next, attach.Next{Command: "whystall diagnose --pid PID",
+			Why: "says whether its threads run, and whether timers fire late"})
 		return
 	}
 }
@@ -100,7 +103,8 @@ func (p *picture) readAssists(r *attach.Reading) {
 	r.State = attach.CannotTell
 	r.Means = "goroutines that allocate wait for GC: they allocate faster than it marks, or marking does not get on"
 	r.Signs = append(r.Signs, attach.Sign{Cause: "mark-assist", Grade: attach.Candidate, Proof: []string{line}})
-	r.Next = append(r.Next, attach.Next{Command: "GODEBUG=gctrace=1", Why: "its lines say when cycles ran and what they cost"})
+	r.Next = append(r.Next, attach.Next{Command: "GODEBUG=gctrace=1",
+		Why: "its lines say when cycles ran and what they cost"})
 }
 
 // readSelf knows a text of nothing but the stack of the goroutine that wrote it.
@@ -110,9 +114,11 @@ func (p *picture) readSelf(r *attach.Reading) {
 	}
 	s := p.stacks[0]
 	switch {
-	case s.has("runtime/pprof.writeGoroutineStacks", "runtime/pprof.writeGoroutine", "runtime/pprof.writeRuntimeProfile"):
+	case s.has("runtime/pprof.writeGoroutineStacks", "runtime/pprof.writeGoroutine",
+		"runtime/pprof.writeRuntimeProfile"):
 		r.Means = "the goroutine that wrote this dump is all there is of it; the others are cut off"
-	case s.has("runtime/debug.Stack", "runtime/debug.PrintStack", "runtime.gopanic") || slices.ContainsFunc(s.frames, func(f frame) bool { return f.fn == "panic" }):
+	case s.has("runtime/debug.Stack", "runtime/debug.PrintStack", "runtime.gopanic") ||
+		slices.ContainsFunc(s.frames, func(f frame) bool { return f.fn == "panic" }):
 		r.Means = "a goroutine wrote its own stack, as programs do for an error or a panic that they recover from; it says nothing of waiting, nor of the others"
 	default:
 		return
@@ -130,7 +136,8 @@ const leastAges = 5
 
 // readHeaders says what follows from headers of which somebody left out the stacks.
 func (p *picture) readHeaders(r *attach.Reading) {
-	if len(p.stacks) < 2 || slices.ContainsFunc(p.stacks, func(s *stack) bool { return len(s.frames) > 0 || s.created != "" }) {
+	if len(p.stacks) < 2 || slices.ContainsFunc(p.stacks,
+		func(s *stack) bool { return len(s.frames) > 0 || s.created != "" }) {
 		return
 	}
 	r.State = attach.CannotTell

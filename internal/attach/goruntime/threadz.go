@@ -16,9 +16,11 @@ var threadz = &attach.Kind{
 			return 0
 		}
 		return claimLegacy(lines, func(s string) bool {
-			return strings.HasPrefix(s, "--- threadz ") || strings.HasPrefix(s, "--- Thread ") && strings.HasSuffix(s, "stack: ---") || strings.HasPrefix(s, "[same as previous thread]")
+			return strings.HasPrefix(s, "--- threadz ") || strings.HasPrefix(s, "--- Thread ") &&
+				strings.HasSuffix(s, "stack: ---") || strings.HasPrefix(s, "[same as previous thread]")
 		}, func(s string) bool {
-			return threadzFrame(s) != "" || strings.HasPrefix(s, "0x") || strings.HasPrefix(s, "@ 0x") || strings.HasPrefix(s, "creator:")
+			return threadzFrame(s) != "" || strings.HasPrefix(s, "0x") ||
+				strings.HasPrefix(s, "@ 0x") || strings.HasPrefix(s, "creator:")
 		})
 	},
 	Read: func(p *attach.Part) attach.Reading {
@@ -33,11 +35,15 @@ var threadz = &attach.Kind{
 			}
 		}
 		if named != "" {
-			return attach.Reading{Title: "threadz of a C++ program, " + count(n, "thread", "threads"), State: attach.CannotTell, Glance: true,
-				Figures: []string{"the first is in " + named}, Means: "it says where threads are at one instant; which of them wait for one lock is not in it",
-				Next: []attach.Next{{Command: "gdb -p PID -batch -ex 'thread apply all bt'", Why: "has the arguments too: which lock, and who holds it"}}}
+			return attach.Reading{Title: "threadz of a C++ program, " +
+				count(n, "thread", "threads"), State: attach.CannotTell, Glance: true,
+				Figures: []string{"the first is in " + named},
+				Means:   "it says where threads are at one instant; which of them wait for one lock is not in it",
+				Next: []attach.Next{{Command: "gdb -p PID -batch -ex 'thread apply all bt'",
+					Why: "has the arguments too: which lock, and who holds it"}}}
 		}
-		return attach.Reading{Title: "threadz of a C++ program, " + count(n, "thread", "threads"), State: attach.CannotTell, Glance: true,
+		return attach.Reading{Title: "threadz of a C++ program, " + count(n, "thread", "threads"),
+			State: attach.CannotTell, Glance: true,
 			Means: "it has addresses and no names of functions, so what the threads do is not in it",
 			Next:  []attach.Next{{Command: "gdb -p PID -batch -ex 'thread apply all bt'", Why: "names the functions"}}}
 	},

@@ -60,7 +60,9 @@ func stateKind(s *stack) waitKind {
 	switch {
 	case strings.HasPrefix(state, "GC assist "):
 		return waitAssist
-	case strings.HasPrefix(state, "GC "), strings.HasSuffix(state, " (idle)"), state == "idle", strings.HasPrefix(state, "finalizer wait"), strings.HasPrefix(state, "cleanup wait"), strings.HasPrefix(state, "trace reader"):
+	case strings.HasPrefix(state, "GC "), strings.HasSuffix(state, " (idle)"), state == "idle",
+		strings.HasPrefix(state, "finalizer wait"), strings.HasPrefix(state, "cleanup wait"),
+		strings.HasPrefix(state, "trace reader"):
 		return waitRuntime
 	case state == "running", state == "runnable", state == "copystack", state == "preempted":
 		return waitRun
@@ -85,7 +87,8 @@ func stateKind(s *stack) waitKind {
 			break
 		}
 		switch fn := f.fn; {
-		case fn == "runtime.chanrecv" || strings.HasPrefix(fn, "runtime.chanrecv") || strings.HasPrefix(fn, "runtime.chansend") || fn == "runtime.selectgo" || fn == "runtime.block":
+		case fn == "runtime.chanrecv" || strings.HasPrefix(fn, "runtime.chanrecv") ||
+			strings.HasPrefix(fn, "runtime.chansend") || fn == "runtime.selectgo" || fn == "runtime.block":
 			return waitChan
 		case fn == "internal/poll.runtime_pollWait" || fn == "runtime.netpollblock":
 			return waitNet
@@ -95,7 +98,9 @@ func stateKind(s *stack) waitKind {
 			return waitCond
 		case fn == "sync.(*WaitGroup).Wait":
 			return waitGroup
-		case strings.HasPrefix(fn, "syscall.Syscall"), strings.HasPrefix(fn, "syscall.syscall"), strings.HasPrefix(fn, "syscall.RawSyscall"), strings.HasPrefix(fn, "internal/runtime/syscall."), strings.HasPrefix(fn, "runtime/internal/syscall."):
+		case strings.HasPrefix(fn, "syscall.Syscall"), strings.HasPrefix(fn, "syscall.syscall"),
+			strings.HasPrefix(fn, "syscall.RawSyscall"),
+			strings.HasPrefix(fn, "internal/runtime/syscall."), strings.HasPrefix(fn, "runtime/internal/syscall."):
 			return waitSyscall
 		}
 	}
@@ -211,9 +216,12 @@ func (w *wait) note(arg, offset uint64, vague bool) {
 
 // loggerParts are the parts of functions' names of loggers that serialise their callers.
 var loggerParts = []string{
-	"log.(*Logger).", "log/slog.", "log/syslog.", "go.uber.org/zap", "github.com/sirupsen/logrus", "github.com/rs/zerolog", "gopkg.in/natefinch/lumberjack",
-	"k8s.io/klog", "github.com/golang/glog", "github.com/go-kit/log", "github.com/go-kit/kit/log", "github.com/cihub/seelog", "github.com/hashicorp/go-hclog",
-	"github.com/inconshreveable/log15", "github.com/op/go-logging", "github.com/pingcap/log", "github.com/charmbracelet/log", "github.com/apex/log",
+	"log.(*Logger).", "log/slog.", "log/syslog.", "go.uber.org/zap", "github.com/sirupsen/logrus",
+	"github.com/rs/zerolog", "gopkg.in/natefinch/lumberjack",
+	"k8s.io/klog", "github.com/golang/glog", "github.com/go-kit/log", "github.com/go-kit/kit/log",
+	"github.com/cihub/seelog", "github.com/hashicorp/go-hclog",
+	"github.com/inconshreveable/log15", "github.com/op/go-logging", "github.com/pingcap/log",
+	"github.com/charmbracelet/log", "github.com/apex/log",
 }
 
 // loggers reports whether one of the first frames is a logger's: what waits there waits to log.
@@ -269,7 +277,9 @@ func poolOf(s *stack) string {
 			break
 		}
 		for _, p := range pools {
-			if rest, ok := strings.CutPrefix(f.fn, p.fn); ok && !strings.HasPrefix(rest, ".func") && (rest == "" || !strings.HasSuffix(p.fn, ".conn") || !isLetter(rest[0])) && (n == 1 || !strings.HasPrefix(p.fn, "database/sql")) {
+			if rest, ok := strings.CutPrefix(f.fn, p.fn); ok && !strings.HasPrefix(rest, ".func") &&
+				(rest == "" || !strings.HasSuffix(p.fn, ".conn") || !isLetter(rest[0])) &&
+				(n == 1 || !strings.HasPrefix(p.fn, "database/sql")) {
 				return p.words
 			}
 		}
@@ -304,7 +314,8 @@ var servers = []named{
 	{"net/http.(*Transport).getConn", "a connection to an HTTP server"},
 	{"google.golang.org/grpc/internal/transport.(*Stream).waitOnHeader", "a gRPC server that this program calls"},
 	{"google.golang.org/grpc/internal/transport.(*ClientStream).waitOnHeader", "a gRPC server that this program calls"},
-	{"google.golang.org/grpc/internal/transport.(*recvBufferReader).readClient", "a gRPC server that this program calls"},
+	{"google.golang.org/grpc/internal/transport.(*recvBufferReader).readClient",
+		"a gRPC server that this program calls"},
 	{"google.golang.org/grpc.(*ClientConn).Invoke", "a gRPC server that this program calls"},
 	{"google.golang.org/grpc.(*clientStream).RecvMsg", "a gRPC server that this program calls"},
 	{"github.com/go-sql-driver/mysql.", "the MySQL server"},
@@ -357,7 +368,11 @@ func downstream(s *stack) string {
 // idle reports whether a stack waits for somebody to come: an accept loop, a connection between two
 // requests, a helper of a client, a signal.
 func idle(s *stack) bool {
-	return s.has("internal/poll.(*FD).Accept", "net/http.(*connReader).backgroundRead", "os/signal.", "net/http.(*persistConn).readLoop", "net/http.(*persistConn).writeLoop",
-		"net/http.(*http2clientConnReadLoop)", "google.golang.org/grpc/internal/transport.(*controlBuffer).get", "net/http.readRequest", "net/http.(*conn).readRequest",
-		"database/sql.(*DB).connectionOpener", "database/sql.(*DB).connectionCleaner", "database/sql.(*DB).connectionResetter", "runtime.goparkunlock", "runtime.bgsweep")
+	return s.has("internal/poll.(*FD).Accept", "net/http.(*connReader).backgroundRead",
+		"os/signal.", "net/http.(*persistConn).readLoop", "net/http.(*persistConn).writeLoop",
+		"net/http.(*http2clientConnReadLoop)",
+		"google.golang.org/grpc/internal/transport.(*controlBuffer).get", "net/http.readRequest",
+		"net/http.(*conn).readRequest",
+		"database/sql.(*DB).connectionOpener", "database/sql.(*DB).connectionCleaner",
+		"database/sql.(*DB).connectionResetter", "runtime.goparkunlock", "runtime.bgsweep")
 }

@@ -120,7 +120,8 @@ func parseZone(line string) (z zone, ok bool) {
 // cutZone is the zone of a line whose larger blocks are cut off; "": it is none.
 func cutZone(line string) string {
 	f := zoneFields(line)
-	if len(f) < 4 || len(f) >= 4+ordersMin || f[0] != "Node" || f[2] != "zone" || !isDigits(strings.TrimSuffix(f[1], ",")) {
+	if len(f) < 4 || len(f) >= 4+ordersMin || f[0] != "Node" || f[2] != "zone" ||
+		!isDigits(strings.TrimSuffix(f[1], ",")) {
 		return ""
 	}
 	for _, text := range f[4:] {
@@ -169,7 +170,8 @@ func readBuddy(p *attach.Part) attach.Reading {
 		if name := cutZone(l.Text); name != "" {
 			r.Flaws = append(r.Flaws, fmt.Sprintf("line %d: zone %s is cut off before its larger blocks", l.N, name))
 			if r.State == attach.Healthy {
-				r.State, r.Means = attach.CannotTell, fmt.Sprintf("What is shown has large blocks; %s is cut off, and its larger blocks with it.", name)
+				r.State, r.Means = attach.CannotTell,
+					fmt.Sprintf("What is shown has large blocks; %s is cut off, and its larger blocks with it.", name)
 			}
 		}
 	}
@@ -219,7 +221,8 @@ func judgeZones(zones []zone) (r attach.Reading) {
 		r.Means = fmt.Sprintf("Zone %s is fragmented: %s of its free memory cannot serve a huge page%s.", worst, nearly(1-ratio(worst.over(hugeBlock), worst.free(0))), elsewhere(zones, worst))
 		r.Figures = append([]string{zoneText(worst)}, without(r.Figures, zoneText(worst))...)
 		if !served(zones, worst) {
-			r.Signs = []attach.Sign{{Cause: "direct-reclaim", Grade: attach.Risk, Share: 1 - ratio(worst.over(hugeBlock), worst.free(0)), Proof: []string{zoneText(worst)}}}
+			r.Signs = []attach.Sign{{Cause: "direct-reclaim", Grade: attach.Risk,
+				Share: 1 - ratio(worst.over(hugeBlock), worst.free(0)), Proof: []string{zoneText(worst)}}}
 		} else {
 			r.Means += " Other zones of the node have blocks of 2 MiB or more: they are scarce, and not gone."
 		}
@@ -242,7 +245,8 @@ func judgeZones(zones []zone) (r attach.Reading) {
 	case huge < hugeLeast*free:
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("Each zone has little free (%s in all), next to none of it in blocks of 2 MiB or more: what needs a large piece fails, or waits until memory is moved.", mem(free))
-		r.Signs = []attach.Sign{{Cause: "direct-reclaim", Grade: attach.Risk, Share: 1 - ratio(huge, free), Proof: r.Figures[:1]}}
+		r.Signs = []attach.Sign{{Cause: "direct-reclaim", Grade: attach.Risk,
+			Share: 1 - ratio(huge, free), Proof: r.Figures[:1]}}
 	default:
 		r.State = attach.Healthy
 		r.Means = fmt.Sprintf("%s of %s free is in blocks of 2 MiB or more: huge pages and large buffers can be served.", mem(huge), mem(free))
@@ -304,9 +308,11 @@ func elsewhere(zones []zone, worst zone) string {
 		return ""
 	}
 	if best.name == worst.name || best.node != worst.node {
-		return fmt.Sprintf("; %s still has %s in such blocks, which is another node's memory", best, mem(best.over(hugeBlock)))
+		return fmt.Sprintf("; %s still has %s in such blocks, which is another node's memory", best,
+			mem(best.over(hugeBlock)))
 	}
-	return fmt.Sprintf("; %s still has %s in such blocks, which the lowmem reserve may withhold", best, mem(best.over(hugeBlock)))
+	return fmt.Sprintf("; %s still has %s in such blocks, which the lowmem reserve may withhold",
+		best, mem(best.over(hugeBlock)))
 }
 
 func zoneText(z zone) string {

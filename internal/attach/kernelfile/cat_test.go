@@ -12,7 +12,8 @@ import (
 
 // What a prompt's cat prints is divided by the files that it names.
 func TestSession(t *testing.T) {
-	lines := linesOf([]string{"", "20000", "100000", "nr_periods 100", "nr_throttled 60", "throttled_time 3000000000", "ls"})
+	lines := linesOf([]string{"", "20000", "100000", "nr_periods 100", "nr_throttled 60",
+		"throttled_time 3000000000", "ls"})
 	lines[0].Command = "cat /sys/fs/cgroup/cpu/a/cpu.cfs_quota_us /sys/fs/cgroup/cpu/a/cpu.cfs_period_us /sys/fs/cgroup/cpu/a/cpu.stat"
 	parts, unknown := attach.Cut("", lines, attach.NewKinds(Kinds()))
 	if len(parts) != 1 || len(unknown) != 1 || parts[0].Last() != 6 {

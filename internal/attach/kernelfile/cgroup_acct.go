@@ -42,14 +42,18 @@ func readCPUAcct(p *attach.Part) attach.Reading {
 		Title: "cpuacct.stat of " + plural(len(seen), "group", "groups"), State: attach.CannotTell, Boot: true,
 		Means: "CPU time since each group was made: no rate, and nothing of a quota.",
 		Not:   "that a group was throttled: cpu.stat has that, and not this file",
-		Next:  []attach.Next{{Command: "cat /sys/fs/cgroup/cpu/CGROUP/cpu.stat", Why: "nr_throttled against nr_periods: whether a quota stops it"}},
+		Next: []attach.Next{{Command: "cat /sys/fs/cgroup/cpu/CGROUP/cpu.stat",
+			Why: "nr_throttled against nr_periods: whether a quota stops it"}},
 	}
 	slices.SortStableFunc(all, func(a, b group) int { return cmp.Compare(b.user+b.system, a.user+a.system) })
 	for _, g := range all[:min(2, len(all))] {
-		r.Figures = append(r.Figures, fmt.Sprintf("%s: %s in user mode and %s in the kernel, at 100 ticks a second", printed(g.name), dur(g.user*1e7), dur(g.system*1e7)))
+		r.Figures = append(r.Figures,
+			fmt.Sprintf("%s: %s in user mode and %s in the kernel, at 100 ticks a second",
+				printed(g.name), dur(g.user*1e7), dur(g.system*1e7)))
 	}
 	if len(seen) < len(all) {
-		r.Figures = append(r.Figures, fmt.Sprintf("%d of the names stand under two paths: they are the same groups", len(all)-len(seen)))
+		r.Figures = append(r.Figures,
+			fmt.Sprintf("%d of the names stand under two paths: they are the same groups", len(all)-len(seen)))
 	}
 	return r
 }

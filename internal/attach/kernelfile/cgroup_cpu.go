@@ -84,7 +84,8 @@ func (g cpuGroup) next(command, why string) []attach.Next {
 }
 
 func groupName(p string) string {
-	if p = strings.Trim(p, "/"); p == "" || strings.Trim(p, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:@") != "" {
+	if p = strings.Trim(p, "/"); p == "" ||
+		strings.Trim(p, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:@") != "" {
 		return "CGROUP"
 	}
 	return p
@@ -131,7 +132,8 @@ func (g cpuGroup) read() attach.Reading {
 	r.Title += ": cpu.stat"
 	r.Time, r.Flaws = g.all[0].at, last.flaws
 	r.Signs = nil
-	if grow, ok := growth(g.all, g.stats, "nr_periods", "nr_throttled", "throttled_time", "throttled_usec", "usage_usec"); ok {
+	if grow, ok := growth(g.all, g.stats, "nr_periods", "nr_throttled", "throttled_time",
+		"throttled_usec", "usage_usec"); ok {
 		r.Title += fmt.Sprintf(", %d samples", len(g.stats))
 		if g.mixed() {
 			r.Boot = true
@@ -183,7 +185,8 @@ func (g cpuGroup) apart(r *attach.Reading) bool {
 		}
 		one := cpuGroup{path: g.path, all: g.all[i : i+1], stats: g.stats[i : i+1]}.read()
 		if n++; n <= 4 {
-			text := fmt.Sprintf("sample %d: throttled in %s of its periods (%s of %s)", i+1, percent(ratio(m.get("nr_throttled"), periods)), number(m.get("nr_throttled")), number(periods))
+			text := fmt.Sprintf("sample %d: throttled in %s of its periods (%s of %s)", i+1,
+				percent(ratio(m.get("nr_throttled"), periods)), number(m.get("nr_throttled")), number(periods))
 			if ns := throttledNS(func(name string) float64 { return m.get(name) }); ns > 0 {
 				text += fmt.Sprintf(", %s in all", dur(ns))
 			}
@@ -257,11 +260,13 @@ func (g cpuGroup) judge(r *attach.Reading, by func(string) float64, quota string
 		g.judgeUnlimited(r, last, used, throttled, ns, since)
 		return
 	}
-	figure := fmt.Sprintf("throttled in %s of its periods %s (%s of %s)", percent(share), since, number(throttled), number(periods))
+	figure := fmt.Sprintf("throttled in %s of its periods %s (%s of %s)", percent(share), since,
+		number(throttled), number(periods))
 	figures := []string{figure}
 	each := ratio(ns, throttled)
 	if ns > 0 {
-		figures = append(figures, fmt.Sprintf("%s throttled in all, %s for each throttled period, summed over its CPUs", dur(ns), dur(each)))
+		figures = append(figures,
+			fmt.Sprintf("%s throttled in all, %s for each throttled period, summed over its CPUs", dur(ns), dur(each)))
 	}
 	r.Figures = append(figures, r.Figures...)
 	if used != "" {
@@ -271,7 +276,8 @@ func (g cpuGroup) judge(r *attach.Reading, by func(string) float64, quota string
 	if period <= 0 {
 		period = 100e6
 	}
-	r.Facts = append(r.Facts, attach.Fact{Name: FactThrottledShare, Value: share}, attach.Fact{Name: FactThrottledTime, Value: ratio(ns, periods*period)})
+	r.Facts = append(r.Facts, attach.Fact{Name: FactThrottledShare, Value: share},
+		attach.Fact{Name: FactThrottledTime, Value: ratio(ns, periods*period)})
 	r.Not = "how much time requests lost: a program at its quota is throttled in nearly all periods, also where nobody waits for it"
 	if r.Boot {
 		r.Not = "whether it happens now, since this is an average over the group's life; nor " + r.Not
@@ -322,7 +328,8 @@ func (g cpuGroup) judgeUnlimited(r *attach.Reading, last pairs, used string, thr
 		r.Not = "whether a level above stops it: each has a cpu.stat of its own"
 		r.Signs = []attach.Sign{{Cause: "cpu-throttled", Grade: attach.Against}}
 	case throttled > 0 || ns > 0:
-		r.Figures = append([]string{fmt.Sprintf("%s throttled periods, %s throttled time %s", number(throttled), dur(ns), since)}, r.Figures...)
+		r.Figures = append([]string{fmt.Sprintf("%s throttled periods, %s throttled time %s",
+			number(throttled), dur(ns), since)}, r.Figures...)
 		r.Means = "Without nr_periods it cannot be told which share of its periods the group was throttled in."
 		r.Signs = []attach.Sign{{Cause: "cpu-throttled", Grade: attach.Candidate, Proof: r.Figures[:1]}}
 	default:

@@ -19,7 +19,8 @@ var groupIO = &attach.Kind{
 	Name: "io.stat", Joins: true,
 	Claim: starting("0-9", 1000, repeated(func(lines []paste.Line) int {
 		return run(lines, func(t string) bool {
-			return (strings.Contains(t, "rbytes=") || strings.Contains(t, "rios=") || strings.Contains(t, "rbps=") || strings.Contains(t, "riops=")) && ioLine.MatchString(t)
+			return (strings.Contains(t, "rbytes=") || strings.Contains(t, "rios=") ||
+				strings.Contains(t, "rbps=") || strings.Contains(t, "riops=")) && ioLine.MatchString(t)
 		})
 	})),
 	Read: readGroupIO,
@@ -51,18 +52,21 @@ func readGroupIO(p *attach.Part) attach.Reading {
 		if by("rios")+by("wios") == 0 {
 			continue
 		}
-		text := fmt.Sprintf("device %s: %s read in %s reads, %s written in %s writes, %s", d.device, mem(by("rbytes")), number(by("rios")), mem(by("wbytes")), number(by("wios")), when)
+		text := fmt.Sprintf("device %s: %s read in %s reads, %s written in %s writes, %s", d.device,
+			mem(by("rbytes")), number(by("rios")), mem(by("wbytes")), number(by("wios")), when)
 		if dt > 0 {
 			text += fmt.Sprintf(" (%s a second)", plural(int((by("rios")+by("wios"))/dt), "request", "requests"))
 		}
 		r.Figures = append(r.Figures, text)
 		if wait := by("cost.wait"); wait > 0 {
-			r.Figures = append(r.Figures, fmt.Sprintf("device %s: its requests were held back for %s by its share (cost.wait), %s", d.device, dur(wait*1000), when))
+			r.Figures = append(r.Figures,
+				fmt.Sprintf("device %s: its requests were held back for %s by its share (cost.wait), %s", d.device, dur(wait*1000), when))
 		}
 	}
 	r.Means = "It says how much the group read and wrote; how long it waited for that, io.pressure tells."
 	r.Not = "how long a request waited for the disk"
-	r.Next = []attach.Next{{Command: "cd /sys/fs/cgroup/CGROUP; cat io.pressure io.max", Why: "how long its tasks wait, and whether a limit of its own is why"}}
+	r.Next = []attach.Next{{Command: "cd /sys/fs/cgroup/CGROUP; cat io.pressure io.max",
+		Why: "how long its tasks wait, and whether a limit of its own is why"}}
 	if len(limits) > 0 {
 		r.State = attach.CannotTell
 		r.Figures = append(limits, r.Figures...)
@@ -104,14 +108,16 @@ func ioFind(all []deviceIO, device string) deviceIO {
 func ioGrew(first, last []deviceIO) bool {
 	return !slices.ContainsFunc(last, func(d deviceIO) bool {
 		before := ioFind(first, d.device).values
-		return slices.ContainsFunc([]string{"rbytes", "wbytes", "rios", "wios"}, func(n string) bool { return d.values[n] < before[n] })
+		return slices.ContainsFunc([]string{"rbytes", "wbytes", "rios", "wios"},
+			func(n string) bool { return d.values[n] < before[n] })
 	})
 }
 
 // ioLimit says how much a group may use a device; "": as much as it likes.
 func ioLimit(d deviceIO) string {
 	var said []string
-	for _, l := range []struct{ name, say string }{{"rbps", "read %s a second"}, {"wbps", "write %s a second"}, {"riops", "read %s times a second"}, {"wiops", "write %s times a second"}} {
+	for _, l := range []struct{ name, say string }{{"rbps", "read %s a second"},
+		{"wbps", "write %s a second"}, {"riops", "read %s times a second"}, {"wiops", "write %s times a second"}} {
 		v, ok := d.values[l.name]
 		if !ok {
 			continue

@@ -88,7 +88,8 @@ func (g memGroup) read() attach.Reading {
 	}
 	switch {
 	case g.limit > 0 && g.hasUsed:
-		r.Figures = append(r.Figures, fmt.Sprintf("%s of %s used (%s), page cache included", mem(g.used), mem(g.limit), percent(ratio(g.used, g.limit))))
+		r.Figures = append(r.Figures, fmt.Sprintf("%s of %s used (%s), page cache included",
+			mem(g.used), mem(g.limit), percent(ratio(g.used, g.limit))))
 	case g.hasUsed:
 		r.Figures = append(r.Figures, mem(g.used)+" used, page cache included")
 	case g.limit > 0:
@@ -111,7 +112,8 @@ func (g memGroup) read() attach.Reading {
 	case g.limit > 0 && ratio(at, g.limit) >= 0.95:
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("The group is at %s of its limit; page cache counts there and can be given back, so that alone is no shortage.", percent(ratio(at, g.limit)))
-		r.Signs = []attach.Sign{{Cause: "direct-reclaim", Grade: attach.Risk, Share: ratio(at, g.limit), Proof: r.Figures[:1]}}
+		r.Signs = []attach.Sign{{Cause: "direct-reclaim", Grade: attach.Risk,
+			Share: ratio(at, g.limit), Proof: r.Figures[:1]}}
 	case g.limit > 0 && g.hasUsed:
 		r.Means = "The group is below its memory limit."
 	case g.limit == -1:
@@ -162,17 +164,21 @@ func (g memGroup) readStat(r *attach.Reading) float64 {
 	if text := kindsOfMemory(m, anon, huge, file); text != "" {
 		r.Figures = append(r.Figures, text)
 	}
-	r.Figures = append(otherMemory(m, max(anon+file, m.get("inactive_anon")+m.get("active_anon")+m.get("inactive_file")+m.get("active_file")), get("swap", "swap")), r.Figures...)
+	r.Figures = append(otherMemory(m, max(anon+file, m.get("inactive_anon")+m.get("active_anon")+
+		m.get("inactive_file")+m.get("active_file")), get("swap", "swap")), r.Figures...)
 	if m.has("anon_thp") || m.has("rss_huge") || m.has("total_rss_huge") {
 		r.Facts = append(r.Facts, attach.Fact{Name: FactGroupAnonHuge, Value: huge})
 	}
 	if limit := m.get("hierarchical_memory_limit"); limit > 0 && limit < 1<<60 && g.limit <= 0 {
-		r.Figures = append(r.Figures, fmt.Sprintf("limit of this level and those above %s (%s of it anonymous)", mem(limit), percent(ratio(anon, limit))))
+		r.Figures = append(r.Figures,
+			fmt.Sprintf("limit of this level and those above %s (%s of it anonymous)", mem(limit),
+				percent(ratio(anon, limit))))
 		r.Facts = append(r.Facts, attach.Fact{Name: FactGroupLimit, Value: limit})
 		if ratio(anon, limit) >= 0.85 {
 			r.State = attach.CannotTell
 			r.Means = fmt.Sprintf("Anonymous memory is %s of the limit: little is left for page cache, which then has to be freed again and again.", percent(ratio(anon, limit)))
-			r.Signs = append(r.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Risk, Proof: r.Figures[len(r.Figures)-1:]})
+			r.Signs = append(r.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Risk,
+				Proof: r.Figures[len(r.Figures)-1:]})
 		}
 	}
 	if grow, ok := growth(g.all, g.stats, "pgfault", "total_pgfault", "pgmajfault", "pgscan"); ok && grow.fell == "" {
@@ -192,7 +198,8 @@ const refaultRate = 1000
 func readStatGrowth(r *attach.Reading, m pairs, grow grown) {
 	both := func(name string) float64 { return grow.by(name) + grow.by("total_"+name) }
 	scan, major := grow.by("pgscan_direct"), both("pgmajfault")
-	refault := both("workingset_refault_file") + both("workingset_refault_anon") + both("workingset_refault") // one before 5.9
+	refault := both("workingset_refault_file") + both("workingset_refault_anon") +
+		both("workingset_refault") // one before 5.9
 	var said []string
 	for _, c := range []struct{ name, text string }{
 		{"pgscan_direct", grow.text(scan, "pages") + " scanned by threads that wanted memory"},
@@ -209,7 +216,8 @@ func readStatGrowth(r *attach.Reading, m pairs, grow grown) {
 	if enough(scan, grow.seconds, 1000, 1e5) {
 		r.State = attach.Ill
 		r.Means = "Threads of the group have to free memory themselves before they get any."
-		r.Signs = append(r.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Found, Sure: finding.Possible, Proof: r.Figures[:1]})
+		r.Signs = append(r.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Found,
+			Sure: finding.Possible, Proof: r.Figures[:1]})
 		return
 	}
 	again := enough(refault, grow.seconds, refaultRate, 1e5)
@@ -238,7 +246,8 @@ func kindsOfMemory(m pairs, anon, huge, file float64) string {
 		}
 		said = append(said, text)
 	} else if has("inactive_anon", "active_anon") { // its first lines were cut off
-		said = append(said, mem(m.get("inactive_anon")+m.get("active_anon"))+" anonymous and tmpfs (inactive_anon and active_anon)")
+		said = append(said, mem(m.get("inactive_anon")+m.get("active_anon"))+
+			" anonymous and tmpfs (inactive_anon and active_anon)")
 	}
 	if has("file", "cache", "total_cache") {
 		said = append(said, mem(file)+" page cache")
@@ -268,13 +277,15 @@ func otherMemory(m pairs, rest, swap float64) (out []string) {
 
 func (g memGroup) readEvents(r *attach.Reading) {
 	if g.hasFail {
-		r.Figures = append(r.Figures, fmt.Sprintf("the limit was hit %s times since the group was made (failcnt)", number(g.failcnt)))
+		r.Figures = append(r.Figures,
+			fmt.Sprintf("the limit was hit %s times since the group was made (failcnt)", number(g.failcnt)))
 		r.Boot = true
 		if g.failcnt >= fewStalls {
 			r.State = attach.CannotTell
 			r.Means = "The group has hit its memory limit and had to free memory within; whether it still does, a second reading tells."
 			if g.limit > 0 && ratio(g.used, g.limit) >= 0.95 {
-				r.Signs = append(r.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Candidate, Proof: r.Figures})
+				r.Signs = append(r.Signs,
+					attach.Sign{Cause: "direct-reclaim", Grade: attach.Candidate, Proof: r.Figures})
 				r.Not = "that the program lacks memory: page cache alone takes a group to its limit, and is given back at no great cost"
 			}
 		}
@@ -312,7 +323,8 @@ func (g memGroup) readEvents(r *attach.Reading) {
 		if n := grow.by("max") + grow.by("high"); enough(n, grow.seconds, stallRate, stallTotal) {
 			r.State = attach.Ill
 			r.Means = "The group hits its memory limit all the time, and its threads have to free memory themselves."
-			r.Signs = append(r.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Found, Sure: finding.Possible, Proof: r.Figures[:1]})
+			r.Signs = append(r.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Found,
+				Sure: finding.Possible, Proof: r.Figures[:1]})
 			return
 		}
 		if !limited {

@@ -21,7 +21,8 @@ const (
 // conntrackKind is the host's table of connections: conntrack -L, -S and -C, and its files.
 var conntrackKind = &attach.Kind{
 	Name: "conntrack", Prompted: true, Reports: true,
-	Hints: []string{"src=", "cpu=", "nf_conntrack", "ip_conntrack", "conntrack", "insert_failed", "entries", "searched"},
+	Hints: []string{"src=", "cpu=", "nf_conntrack", "ip_conntrack", "conntrack", "insert_failed",
+		"entries", "searched"},
 	Claim: claimConntrack, Read: readConntrack,
 }
 
@@ -42,12 +43,14 @@ func countCommand(command string) bool {
 }
 
 func conntrackLine(t string) bool {
-	return trackedLine.MatchString(t) || shownLine.MatchString(t) || countedLine.MatchString(t) || perCPULine.MatchString(t)
+	return trackedLine.MatchString(t) || shownLine.MatchString(t) || countedLine.MatchString(t) ||
+		perCPULine.MatchString(t)
 }
 
 func claimConntrack(lines []paste.Line) int {
 	if lines[0].Command != "" {
-		if countCommand(lines[0].Command) && len(lines) > 1 && lines[1].Command == "" && isDigits(strings.TrimSpace(lines[1].Text)) {
+		if countCommand(lines[0].Command) && len(lines) > 1 && lines[1].Command == "" &&
+			isDigits(strings.TrimSpace(lines[1].Text)) {
 			return 2
 		}
 		return 0
@@ -204,7 +207,8 @@ func (c connections) losses(r *attach.Reading) {
 	case r.Boot:
 		r.State = attach.CannotTell
 		r.Means = "Counters since boot: they say that packets were lost to the table of connections once, and not that they are now."
-		r.Next = []attach.Next{{Command: "conntrack -S; sleep 10; conntrack -S", Why: "whether drop and insert_failed rise now"}}
+		r.Next = []attach.Next{{Command: "conntrack -S; sleep 10; conntrack -S",
+			Why: "whether drop and insert_failed rise now"}}
 	case dropped:
 		r.State = attach.CannotTell
 		r.Means = "Packets are dropped now since the table of connections takes no more: connections time out that no process has seen."

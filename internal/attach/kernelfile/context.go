@@ -38,22 +38,23 @@ var uname = contextKind("kernel release", []string{"Linux "}, func(lines []paste
 // is, and the middle is 0 since Linux 2.6.
 var fileNR = pattern.New(`^(\d+)(?:\t0\t(\d+)|\s+0\s+(9223372036854775807))$`)
 
-var openFiles = contextKind("/proc/sys/fs/file-nr", []string{"\t0\t", "9223372036854775807"}, func(lines []paste.Line) int {
-	if !fileNR.MatchString(strings.TrimSpace(lines[0].Text)) {
-		return 0
-	}
-	return 1
-}, func(lines []string) ([]string, string) {
-	m := fileNR.FindStringSubmatch(lines[0])
-	if m == nil {
-		return nil, "It says how many files are open."
-	}
-	figure := m[1] + " files are open, without a limit of the host"
-	if m[2] != "" && m[2] != "9223372036854775807" {
-		figure = m[1] + " files are open of at most " + m[2]
-	}
-	return []string{figure}, "It says how many files are open on the whole host; a process has a limit of its own (/proc/PID/limits)."
-})
+var openFiles = contextKind("/proc/sys/fs/file-nr", []string{"\t0\t", "9223372036854775807"},
+	func(lines []paste.Line) int {
+		if !fileNR.MatchString(strings.TrimSpace(lines[0].Text)) {
+			return 0
+		}
+		return 1
+	}, func(lines []string) ([]string, string) {
+		m := fileNR.FindStringSubmatch(lines[0])
+		if m == nil {
+			return nil, "It says how many files are open."
+		}
+		figure := m[1] + " files are open, without a limit of the host"
+		if m[2] != "" && m[2] != "9223372036854775807" {
+			figure = m[1] + " files are open of at most " + m[2]
+		}
+		return []string{figure}, "It says how many files are open on the whole host; a process has a limit of its own (/proc/PID/limits)."
+	})
 
 var osRelease = contextKind("os-release", []string{"="}, func(lines []paste.Line) int {
 	if text := lines[0].Text; text == "" || text[0] < 'A' || text[0] > 'Z' || strings.IndexByte(text, '=') > 24 {
@@ -80,7 +81,9 @@ var cmdline = contextKind("command line of the kernel", []string{"root=", "conso
 	return 0
 }, func(lines []string) (figures []string, means string) {
 	for _, w := range strings.Fields(lines[0]) {
-		for _, p := range []string{"isolcpus=", "nohz_full=", "rcu_nocbs=", "mitigations=", "transparent_hugepage=", "psi=", "numa_balancing=", "clocksource=", "tsc=", "hugepages=", "intel_idle.", "processor.max_cstate=", "idle=", "maxcpus=", "nr_cpus="} {
+		for _, p := range []string{"isolcpus=", "nohz_full=", "rcu_nocbs=", "mitigations=",
+			"transparent_hugepage=", "psi=", "numa_balancing=", "clocksource=", "tsc=",
+			"hugepages=", "intel_idle.", "processor.max_cstate=", "idle=", "maxcpus=", "nr_cpus="} {
 			if strings.HasPrefix(w, p) {
 				figures = append(figures, printed(w))
 			}
@@ -102,14 +105,17 @@ var lscpu = &attach.Kind{
 		}
 		n := run(lines, lscpuKnown.MatchString)
 		for _, l := range lines[:n] {
-			if t := strings.TrimSpace(l.Text); n >= 3 && (strings.HasPrefix(t, "CPU(s):") || strings.HasPrefix(t, "Thread(s) per core:") || strings.HasPrefix(t, "CPU op-mode(s):") || strings.HasPrefix(t, "Model name:")) {
+			if t := strings.TrimSpace(l.Text); n >= 3 &&
+				(strings.HasPrefix(t, "CPU(s):") || strings.HasPrefix(t, "Thread(s) per core:") ||
+					strings.HasPrefix(t, "CPU op-mode(s):") || strings.HasPrefix(t, "Model name:")) {
 				return n
 			}
 		}
 		return 0
 	},
 	Read: func(p *attach.Part) attach.Reading {
-		r := attach.Reading{Title: "lscpu", State: attach.Healthy, Means: "It says what CPUs there are; nothing of slowness."}
+		r := attach.Reading{Title: "lscpu", State: attach.Healthy,
+			Means: "It says what CPUs there are; nothing of slowness."}
 		v := map[string]string{}
 		for _, l := range p.Lines {
 			name, value, _ := strings.Cut(strings.TrimSpace(l.Text), ":")
@@ -118,15 +124,18 @@ var lscpu = &attach.Kind{
 			}
 		}
 		if v["Socket(s)"] != "" && v["Core(s) per socket"] != "" && v["Thread(s) per core"] != "" {
-			r.Figures = append(r.Figures, fmt.Sprintf("sockets x cores x threads: %s x %s x %s", printed(v["Socket(s)"]), printed(v["Core(s) per socket"]), printed(v["Thread(s) per core"])))
+			r.Figures = append(r.Figures, fmt.Sprintf("sockets x cores x threads: %s x %s x %s",
+				printed(v["Socket(s)"]), printed(v["Core(s) per socket"]), printed(v["Thread(s) per core"])))
 		}
-		for _, n := range []string{"CPU(s)", "NUMA node(s)", "Thread(s) per core", "Socket(s)", "Model name", "Hypervisor vendor"} {
+		for _, n := range []string{"CPU(s)", "NUMA node(s)", "Thread(s) per core", "Socket(s)",
+			"Model name", "Hypervisor vendor"} {
 			if v[n] != "" {
 				r.Figures = append(r.Figures, n+": "+printed(v[n]))
 			}
 		}
 		if off := v["Off-line CPU(s) list"]; off != "" {
-			r.Figures = append([]string{"CPUs that are off: " + printed(off) + ", of " + printed(v["CPU(s)"])}, r.Figures...)
+			r.Figures = append([]string{"CPUs that are off: " + printed(off) + ", of " +
+				printed(v["CPU(s)"])}, r.Figures...)
 		}
 		if now, top := v["CPU MHz"], v["CPU max MHz"]; now != "" && top != "" {
 			r.Figures = append(r.Figures, fmt.Sprintf("%s MHz at the reading, %s at most", printed(now), printed(top)))
@@ -179,7 +188,8 @@ var cpuinfo = &attach.Kind{
 				model = strings.TrimSpace(value)
 			}
 		}
-		r := attach.Reading{Title: "/proc/cpuinfo", State: attach.Healthy, Means: "It says what CPUs there are; nothing of slowness."}
+		r := attach.Reading{Title: "/proc/cpuinfo", State: attach.Healthy,
+			Means: "It says what CPUs there are; nothing of slowness."}
 		if cpus > 0 {
 			r.Figures = append(r.Figures, plural(cpus, "CPU", "CPUs"))
 			r.Facts = []attach.Fact{{Name: FactCPUs, Value: float64(cpus)}}
@@ -230,7 +240,8 @@ var numactl = &attach.Kind{
 		}
 		low, high := "", ""
 		for _, n := range order {
-			r.Figures = append(r.Figures, fmt.Sprintf("node %s: %s free of %s (%s)", n, mem(free[n]), mem(size[n]), percent(ratio(free[n], size[n]))))
+			r.Figures = append(r.Figures, fmt.Sprintf("node %s: %s free of %s (%s)", n,
+				mem(free[n]), mem(size[n]), percent(ratio(free[n], size[n]))))
 			if ratio(free[n], size[n]) < 0.02 {
 				low = n
 			} else if ratio(free[n], size[n]) > 0.10 {
@@ -254,7 +265,8 @@ var uptimeLine = pattern.New(`^(\d{3,9}\.\d\d) (\d{1,10}\.\d\d)$`)
 var uptime = &attach.Kind{
 	Name: "/proc/uptime", Hints: []string{"."}, Context: true,
 	Claim: func(lines []paste.Line) int {
-		if len(lines[0].Text) < 32 && uptimeLine.MatchString(strings.TrimSpace(lines[0].Text)) && (len(lines) == 1 || strings.TrimSpace(lines[1].Text) == "" || lines[1].Command != "") {
+		if len(lines[0].Text) < 32 && uptimeLine.MatchString(strings.TrimSpace(lines[0].Text)) &&
+			(len(lines) == 1 || strings.TrimSpace(lines[1].Text) == "" || lines[1].Command != "") {
 			return 1
 		}
 		return 0

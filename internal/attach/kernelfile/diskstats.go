@@ -20,7 +20,8 @@ func diskLine(text string) (string, pairs, bool) {
 	if _, ok := columns(f[:2], "major", "minor"); !ok || f[2][0] >= '0' && f[2][0] <= '9' {
 		return "", pairs{}, false
 	}
-	m, ok := columns(f[3:], "reads", "reads merged", "sectors read", "read ms", "writes", "writes merged", "sectors written", "write ms", "in flight", "busy ms", "queue ms")
+	m, ok := columns(f[3:], "reads", "reads merged", "sectors read", "read ms", "writes",
+		"writes merged", "sectors written", "write ms", "in flight", "busy ms", "queue ms")
 	return f[2], m, ok
 }
 

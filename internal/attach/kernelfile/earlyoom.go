@@ -30,7 +30,8 @@ func (s earlyState) String() string {
 	if s.swapAll == 0 {
 		return text + ", no swap"
 	}
-	return text + fmt.Sprintf(", %s of %s MiB of swap free (%s)", number(s.swap), number(s.swapAll), percent(ratio(s.swap, s.swapAll)))
+	return text + fmt.Sprintf(", %s of %s MiB of swap free (%s)", number(s.swap), number(s.swapAll),
+		percent(ratio(s.swap, s.swapAll)))
 }
 
 type earlyVictim struct {
@@ -96,7 +97,8 @@ func signalName(n string) string {
 }
 
 func (v *earlyVictim) String() string {
-	text := fmt.Sprintf("%s (pid %s) was sent %s", printed(v.name), v.pid, strings.Join(v.signals[:min(2, len(v.signals))], ", "))
+	text := fmt.Sprintf("%s (pid %s) was sent %s", printed(v.name), v.pid,
+		strings.Join(v.signals[:min(2, len(v.signals))], ", "))
 	if n := len(v.signals); n > 1 {
 		text = fmt.Sprintf("%s (pid %s) was sent %s %d times", printed(v.name), v.pid, v.signals[0], n)
 	}
@@ -128,15 +130,20 @@ func (e *earlyLog) say(out *attach.Reading) {
 	swapLow := e.least.swapAll == 0 || ratio(e.least.swap, e.least.swapAll) <= swapLimit/100
 	switch {
 	case len(e.kills) > 0 && len(e.kills[0].signals) > 2:
-		say(out, attach.CannotTell, "Memory ran short, and earlyoom sent the same process one signal after another: it did not end by that.")
+		say(out, attach.CannotTell,
+			"Memory ran short, and earlyoom sent the same process one signal after another: it did not end by that.")
 	case e.failed > 0 && len(e.kills) == 0:
-		say(out, attach.CannotTell, "Memory ran short, and earlyoom could not end a process; which one is not in the paste.")
+		say(out, attach.CannotTell,
+			"Memory ran short, and earlyoom could not end a process; which one is not in the paste.")
 	case e.failed > 0 && !e.ended:
-		say(out, attach.CannotTell, "Memory ran short, and earlyoom sent a signal, but the process had not ended by then: whatever needs memory goes on waiting.")
+		say(out, attach.CannotTell,
+			"Memory ran short, and earlyoom sent a signal, but the process had not ended by then: whatever needs memory goes on waiting.")
 	case len(e.kills) > 0:
-		say(out, attach.CannotTell, fmt.Sprintf("Memory ran short, and earlyoom ended %s before the kernel had to: an end, and by itself no cause of latency.", plural(len(e.kills), "process", "processes")))
+		say(out, attach.CannotTell,
+			fmt.Sprintf("Memory ran short, and earlyoom ended %s before the kernel had to: an end, and by itself no cause of latency.", plural(len(e.kills), "process", "processes")))
 	case low && !swapLow:
-		say(out, attach.CannotTell, "Memory was as good as gone, and no line says that anything was killed: earlyoom waits until swap is used up as well, and meanwhile everybody swaps.")
+		say(out, attach.CannotTell,
+			"Memory was as good as gone, and no line says that anything was killed: earlyoom waits until swap is used up as well, and meanwhile everybody swaps.")
 	case low:
 		say(out, attach.CannotTell, "Memory was as good as gone; that anything was killed is not in the paste.")
 	default:
@@ -153,9 +160,11 @@ func (e *earlyLog) sayLow(out *attach.Reading) {
 	if e.low == nil {
 		return
 	}
-	figure := fmt.Sprintf("at most %s %% of memory was available, and at most %s %% of swap free", number(float(e.low[1])), number(float(e.low[2])))
+	figure := fmt.Sprintf("at most %s %% of memory was available, and at most %s %% of swap free",
+		number(float(e.low[1])), number(float(e.low[2])))
 	out.Figures = append(out.Figures, figure)
-	say(out, attach.CannotTell, "Memory was as good as gone: earlyoom is about to send "+e.low[0]+" to a process; which one is not in the paste.")
+	say(out, attach.CannotTell, "Memory was as good as gone: earlyoom is about to send "+e.low[0]+
+		" to a process; which one is not in the paste.")
 	shortOfMemory(out, figure)
 	out.Not = cmp.Or(out.Not, "who used the memory")
 }
@@ -196,7 +205,8 @@ func (n *nohangLog) say(out *attach.Reading) {
 	if !n.seen {
 		return
 	}
-	figure := fmt.Sprintf("%s MiB of memory available (%s), %s of swap free", number(n.memMiB), percent(n.mem/100), percent(n.swap/100))
+	figure := fmt.Sprintf("%s MiB of memory available (%s), %s of swap free", number(n.memMiB),
+		percent(n.mem/100), percent(n.swap/100))
 	if n.psi >= 0 {
 		figure = fmt.Sprintf("memory pressure (PSI) %s, with ", percent(n.psi/100)) + figure
 	}
@@ -213,9 +223,12 @@ func (n *nohangLog) say(out *attach.Reading) {
 	}
 	switch {
 	case n.psi >= 20 && n.mem >= 20:
-		say(out, attach.CannotTell, "Tasks waited for memory though most of it was available: the two do not fit. It is reclaim within a cgroup's limit, swapping to zram, or a kernel that counts wrongly."+end)
-		out.Signs = append(out.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Candidate, Share: n.psi / 100, Proof: []string{figure}})
-		out.Next = append(out.Next, attach.Next{Command: "cat /proc/pressure/memory; find /sys/fs/cgroup -name memory.pressure -exec grep -H . {} +", Why: "which group's tasks wait"})
+		say(out, attach.CannotTell,
+			"Tasks waited for memory though most of it was available: the two do not fit. It is reclaim within a cgroup's limit, swapping to zram, or a kernel that counts wrongly."+end)
+		out.Signs = append(out.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Candidate,
+			Share: n.psi / 100, Proof: []string{figure}})
+		out.Next = append(out.Next,
+			attach.Next{Command: "cat /proc/pressure/memory; find /sys/fs/cgroup -name memory.pressure -exec grep -H . {} +", Why: "which group's tasks wait"})
 	case n.mem < 5 || n.psi >= 20:
 		say(out, attach.CannotTell, "Memory was short."+end)
 		shortOfMemory(out, figure)

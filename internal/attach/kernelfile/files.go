@@ -53,8 +53,11 @@ var groupFiles = oneOf("cpu.stat cpu.stat.local memory.stat memory.events memory
 
 // isSettingPath knows the paths of settings: sysctls, huge pages, the clock.
 func isSettingPath(p string) bool {
-	return strings.HasPrefix(p, "/proc/sys/") || strings.Contains(p, "/transparent_hugepage/") || strings.Contains(p, "/clocksource/") ||
-		strings.HasPrefix(p, "/sys/devices/system/") && !nodeTable(path.Base(p)) || strings.HasPrefix(p, "/sys/kernel/mm/") || strings.HasPrefix(p, "/sys/module/") || strings.HasPrefix(p, "/sys/block/")
+	return strings.HasPrefix(p, "/proc/sys/") || strings.Contains(p, "/transparent_hugepage/") ||
+		strings.Contains(p, "/clocksource/") ||
+		strings.HasPrefix(p, "/sys/devices/system/") && !nodeTable(path.Base(p)) ||
+		strings.HasPrefix(p, "/sys/kernel/mm/") || strings.HasPrefix(p, "/sys/module/") ||
+		strings.HasPrefix(p, "/sys/block/")
 }
 
 // nodeTable are files of a NUMA node that hold counters, and no setting.
@@ -63,7 +66,8 @@ var nodeTable = oneOf("numastat vmstat meminfo distance")
 // known reports whether a path is one of a file that this kind reads by name.
 func knownPath(p string) bool {
 	b := path.Base(p)
-	return p != "" && !strings.ContainsAny(p, " \t") && (scalars(b) || groupFiles(b) || isSettingPath(p) || strings.HasPrefix(p, "/proc/pressure/") || oneValue(p))
+	return p != "" && !strings.ContainsAny(p, " \t") &&
+		(scalars(b) || groupFiles(b) || isSettingPath(p) || strings.HasPrefix(p, "/proc/pressure/") || oneValue(p))
 }
 
 // oneValue knows files of a process or a thread whose one line says nothing without its name.
@@ -90,10 +94,12 @@ func prefixed(l paste.Line) (p, content string, ok bool) {
 		switch text[i] {
 		case ' ', '\t':
 			content := strings.TrimSpace(text[i:])
-			return text[:i], content, limitFiles(path.Base(text[:i])) && !strings.HasPrefix(text, "=") && isValue(content, false)
+			return text[:i], content, limitFiles(path.Base(text[:i])) &&
+				!strings.HasPrefix(text, "=") && isValue(content, false)
 		case ':', '=':
 			content := strings.TrimSpace(text[i+1:])
-			if knownPath(text[:i]) && (strings.Contains(text[:i], "/") && text[i] == ':' || isValue(content, text[i] == ':')) {
+			if knownPath(text[:i]) && (strings.Contains(text[:i], "/") && text[i] == ':' ||
+				isValue(content, text[i] == ':')) {
 				return text[:i], content, true
 			}
 		}

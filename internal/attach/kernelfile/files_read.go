@@ -79,7 +79,8 @@ func readByKind(f file) attach.Reading {
 	}
 	return attach.Reading{
 		Title: printed(f.path), State: attach.CannotTell,
-		Figures: []string{printed(f.base() + ": " + f.text())}, Means: "The value of one file; nothing follows from it alone.",
+		Figures: []string{printed(f.base() + ": " + f.text())},
+		Means:   "The value of one file; nothing follows from it alone.",
 	}
 }
 
@@ -184,7 +185,9 @@ func readGroup(dir string, files []file) (out []attach.Reading) {
 		out = append(out, r)
 	}
 	if len(out) == 0 && len(other) > 0 {
-		out = append(out, attach.Reading{Title: "settings of a cgroup", Figures: other[:min(3, len(other))], State: attach.CannotTell, Means: "Settings and counts; nothing follows from them alone."})
+		out = append(out, attach.Reading{Title: "settings of a cgroup",
+			Figures: other[:min(3, len(other))], State: attach.CannotTell,
+			Means: "Settings and counts; nothing follows from them alone."})
 	}
 	return out
 }
@@ -228,9 +231,11 @@ func readPids(files []file, dir string) (r attach.Reading, ok bool) {
 	if used < 0 {
 		return r, false
 	}
-	r = attach.Reading{Title: "pids controller of a cgroup", State: attach.Healthy, Figures: []string{number(used) + " threads, no limit"}, Means: "It has fewer threads than it may have."}
+	r = attach.Reading{Title: "pids controller of a cgroup", State: attach.Healthy,
+		Figures: []string{number(used) + " threads, no limit"}, Means: "It has fewer threads than it may have."}
 	if limit > 0 {
-		r.Figures = []string{fmt.Sprintf("%s threads of %s allowed (%s)", number(used), number(limit), percent(ratio(used, limit)))}
+		r.Figures = []string{fmt.Sprintf("%s threads of %s allowed (%s)", number(used),
+			number(limit), percent(ratio(used, limit)))}
 		if used >= 0.95*limit {
 			r.State = attach.CannotTell
 			r.Means = "The group is at its limit of threads: no more can be made, which shows as errors of fork and clone and not as latency."
@@ -273,6 +278,7 @@ func merged(all []attach.Reading, files []file) attach.Reading {
 	}
 	// Of each file one figure, before further ones of the first; what is healthy comes last.
 	r.Figures = slices.Concat(r.Figures[:min(1, len(r.Figures))], figures, r.Figures[min(1, len(r.Figures)):], calm)
-	r.Title = fmt.Sprintf("%s: %s", plural(len(files), "kernel file", "kernel files"), strings.Join(titles[:min(3, len(titles))], "; "))
+	r.Title = fmt.Sprintf("%s: %s", plural(len(files), "kernel file", "kernel files"),
+		strings.Join(titles[:min(3, len(titles))], "; "))
 	return r
 }

@@ -62,7 +62,8 @@ func readProcStat(p *attach.Part) attach.Reading {
 	if cpus == 0 {
 		of = "the row of all CPUs" // a person took that row alone
 	}
-	r := attach.Reading{Title: fmt.Sprintf("/proc/stat, %s, read once", of), Boot: true, State: attach.Healthy, Time: all[0].at}
+	r := attach.Reading{Title: fmt.Sprintf("/proc/stat, %s, read once", of), Boot: true,
+		State: attach.Healthy, Time: all[0].at}
 	when := "since boot"
 	if len(all) > 1 {
 		from, _ := totalTimes(all[0].lines)
@@ -84,8 +85,10 @@ func readProcStat(p *attach.Part) attach.Reading {
 		fmt.Sprintf("%s idle, %s user, %s system, %s iowait, %s", percent(ratio(times[3], total)),
 			percent(ratio(times[0]+times[1], total)), percent(ratio(times[2], total)),
 			percent(ratio(times[4], total)), when),
-		fmt.Sprintf("%s steal (%s of the time in which CPUs were not idle)", percent(ratio(times[7], total)), percent(steal)),
-		fmt.Sprintf("%s in softirqs, %s in interrupts", percent(ratio(times[6], total)), percent(ratio(times[5], total))),
+		fmt.Sprintf("%s steal (%s of the time in which CPUs were not idle)",
+			percent(ratio(times[7], total)), percent(steal)),
+		fmt.Sprintf("%s in softirqs, %s in interrupts", percent(ratio(times[6], total)),
+			percent(ratio(times[5], total))),
 	}
 	r.Not = "that anybody waited for a disk: iowait is idle time of CPUs while a task waits for I/O, of NFS as well"
 	if r.Boot {
@@ -95,11 +98,13 @@ func readProcStat(p *attach.Part) attach.Reading {
 		if steal >= 0.10 {
 			r.State = attach.CannotTell
 			r.Means = fmt.Sprintf("Since boot the hypervisor took %s of the time in which this machine had work.", percent(steal))
-			r.Signs = append(r.Signs, attach.Sign{Cause: "cpu-steal", Grade: attach.Candidate, Share: steal, Proof: r.Figures[1:2]})
+			r.Signs = append(r.Signs, attach.Sign{Cause: "cpu-steal", Grade: attach.Candidate,
+				Share: steal, Proof: r.Figures[1:2]})
 		}
 		return r
 	}
-	r.Facts = append(r.Facts, attach.Fact{Name: FactStealShare, Value: ratio(times[7], total)}, attach.Fact{Name: FactIdleShare, Value: ratio(times[3], total)})
+	r.Facts = append(r.Facts, attach.Fact{Name: FactStealShare, Value: ratio(times[7], total)},
+		attach.Fact{Name: FactIdleShare, Value: ratio(times[3], total)})
 	judgeTimes(&r, times, steal)
 	return r
 }
@@ -111,7 +116,8 @@ func judgeTimes(r *attach.Reading, times cpuTimes, steal float64) {
 	case steal >= 0.10 && ratio(times[7], total) >= 0.02:
 		r.State = attach.Ill
 		r.Means = fmt.Sprintf("The hypervisor took %s of the time in which this machine had work.", percent(steal))
-		r.Signs = []attach.Sign{{Cause: "cpu-steal", Grade: attach.Found, Sure: finding.Possible, Share: steal, Proof: r.Figures[1:2]}}
+		r.Signs = []attach.Sign{{Cause: "cpu-steal", Grade: attach.Found, Sure: finding.Possible,
+			Share: steal, Proof: r.Figures[1:2]}}
 	case ratio(times[6]+times[5], total) >= 0.20:
 		r.State = attach.CannotTell
 		r.Means = "Much of the CPU time goes to interrupts and softirqs, which may be of the service's own packets."
@@ -119,7 +125,8 @@ func judgeTimes(r *attach.Reading, times cpuTimes, steal float64) {
 	case ratio(times[3]+times[4], total) < 0.05:
 		r.State = attach.CannotTell
 		r.Means = "The CPUs are all but fully used: who uses them, and who waits, it does not say."
-		r.Next = []attach.Next{{Command: "cat /proc/pressure/cpu; top -b -n 1 | head -20", Why: "who wants the CPUs, and for how long tasks wait for them"}}
+		r.Next = []attach.Next{{Command: "cat /proc/pressure/cpu; top -b -n 1 | head -20",
+			Why: "who wants the CPUs, and for how long tasks wait for them"}}
 	default:
 		r.Means = fmt.Sprintf("CPUs are %s idle: as a whole they are not short. A quota or a single full CPU does not show here.", percent(ratio(times[3]+times[4], total)))
 	}
@@ -167,7 +174,8 @@ var loadavg = &attach.Kind{
 				Figures: []string{fmt.Sprintf("%s runnable at this moment, of %s", m[4], m[5])},
 				Means:   "A load of " + m[1] + " is no number of tasks: a counter of the kernel fell below zero.",
 				Not:     "that anything queues: the averages are of no use",
-				Next:    []attach.Next{{Command: "vmstat 1 10; cat /proc/pressure/*", Why: "r and b: what tasks wait for, without the load average"}},
+				Next: []attach.Next{{Command: "vmstat 1 10; cat /proc/pressure/*",
+					Why: "r and b: what tasks wait for, without the load average"}},
 			}
 		}
 		means := "Load counts tasks that run, are queued, or sleep for a disk or a lock of the kernel: alone it tells no shortage, and needs the number of CPUs."
@@ -188,7 +196,8 @@ var loadavg = &attach.Kind{
 }
 
 // contextKind makes a kind of lines of which only context follows.
-func contextKind(name string, hints []string, claim func([]paste.Line) int, read func(lines []string) (figures []string, means string)) *attach.Kind {
+func contextKind(name string, hints []string, claim func([]paste.Line) int,
+	read func(lines []string) (figures []string, means string)) *attach.Kind {
 	return &attach.Kind{
 		Name: name, Hints: hints, Claim: claim, Context: true,
 		Read: func(p *attach.Part) attach.Reading {
@@ -207,17 +216,20 @@ func contextKind(name string, hints []string, claim func([]paste.Line) int, read
 var nodeCounters = oneOf("numa_hit numa_miss numa_foreign interleave_hit local_node other_node")
 
 // nodeStat is the file numastat that sysfs has for each NUMA node; its counters are since boot.
-var nodeStat = contextKind("numastat of a NUMA node (sysfs)", []string{"numa_", "interleave_hit", "local_node", "other_node"}, func(lines []paste.Line) int {
-	return claimPairs(lines, nodeCounters, oneOf("local_node other_node"), nil, 7)
-}, func(lines []string) (figures []string, means string) {
-	m := parsePairs(lines)
-	for _, n := range []string{"local_node", "other_node", "numa_miss", "numa_foreign"} {
-		if m.has(n) {
-			figures = append(figures, fmt.Sprintf("%s pages: %s", number(m.get(n)), map[string]string{
-				"local_node": "given to tasks of the node itself (local_node)", "other_node": "given to tasks of other nodes (other_node)",
-				"numa_miss": "given here though another node was wanted (numa_miss)", "numa_foreign": "wanted here and given elsewhere (numa_foreign)",
-			}[n]))
+var nodeStat = contextKind("numastat of a NUMA node (sysfs)",
+	[]string{"numa_", "interleave_hit", "local_node", "other_node"}, func(lines []paste.Line) int {
+		return claimPairs(lines, nodeCounters, oneOf("local_node other_node"), nil, 7)
+	}, func(lines []string) (figures []string, means string) {
+		m := parsePairs(lines)
+		for _, n := range []string{"local_node", "other_node", "numa_miss", "numa_foreign"} {
+			if m.has(n) {
+				figures = append(figures, fmt.Sprintf("%s pages: %s", number(m.get(n)), map[string]string{
+					"local_node":   "given to tasks of the node itself (local_node)",
+					"other_node":   "given to tasks of other nodes (other_node)",
+					"numa_miss":    "given here though another node was wanted (numa_miss)",
+					"numa_foreign": "wanted here and given elsewhere (numa_foreign)",
+				}[n]))
+			}
 		}
-	}
-	return figures, "Counters since boot of where pages were given out: how often tasks touch memory of another node they do not say."
-})
+		return figures, "Counters since boot of where pages were given out: how often tasks touch memory of another node they do not say."
+	})

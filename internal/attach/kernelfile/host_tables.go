@@ -27,7 +27,9 @@ func claimTable(lines []paste.Line) int {
 	if !cpuHeader.MatchString(strings.TrimSpace(lines[0].Text)) {
 		// A table whose start was cut off is known by its names.
 		m := cpuRow.FindStringSubmatch(strings.TrimSpace(lines[0].Text))
-		if m == nil || !softirqNames(m[1]) && !strings.Contains(m[3], "-edge") && !strings.Contains(m[3], "-fasteoi") && !strings.HasSuffix(m[3], " interrupts") && !strings.HasSuffix(m[3], " shootdowns") {
+		if m == nil || !softirqNames(m[1]) && !strings.Contains(m[3], "-edge") &&
+			!strings.Contains(m[3], "-fasteoi") && !strings.HasSuffix(m[3], " interrupts") &&
+			!strings.HasSuffix(m[3], " shootdowns") {
 			return 0
 		}
 	}
@@ -148,7 +150,8 @@ var interrupts = &attach.Kind{
 		if len(rows) > 0 && softirqNames(rows[0].name) {
 			kind = "/proc/softirqs"
 		}
-		r := attach.Reading{Title: fmt.Sprintf("%s, %s", kind, plural(cpus, "CPU", "CPUs")), Boot: true, State: attach.Healthy, Time: all[0].at}
+		r := attach.Reading{Title: fmt.Sprintf("%s, %s", kind, plural(cpus, "CPU", "CPUs")),
+			Boot: true, State: attach.Healthy, Time: all[0].at}
 		if last := all[len(all)-1].lines; !slices.ContainsFunc(last, cpuHeader.MatchString) {
 			r.Title = kind + ", its first line cut off"
 			if cpus > 0 {
@@ -195,7 +198,8 @@ var interrupts = &attach.Kind{
 		}
 		r.Next = []attach.Next{{Command: "grep '^cpu ' /proc/stat; sleep 10; grep '^cpu ' /proc/stat", Why: "the share of time in interrupts and softirqs"}}
 		if len(r.Signs) > 0 {
-			r.Next = []attach.Next{{Command: "mpstat -P ALL 1 5", Why: "%soft and %idle of that CPU: whether it is full"}}
+			r.Next = []attach.Next{{Command: "mpstat -P ALL 1 5",
+				Why: "%soft and %idle of that CPU: whether it is full"}}
 		}
 		return r
 	},
@@ -239,34 +243,38 @@ func tableGrowth(all []sample, last []tableRow) (out []tableRow, ok bool) {
 
 var slabLine = pattern.New(`^(\S+) +(\d+) +(\d+) +(\d+) +(\d+) +(\d+) : tunables +\d+ +\d+ +\d+ : slabdata +(\d+) +(\d+) +\d+`)
 
-var slabinfo = contextKind("/proc/slabinfo", []string{"slabinfo", "# name", ": tunables"}, func(lines []paste.Line) int {
-	return run(lines, func(t string) bool {
-		return slabLine.MatchString(t) || strings.HasPrefix(t, "slabinfo - version") || strings.HasPrefix(t, "# name") && strings.Contains(t, "<active_objs>")
-	})
-}, func(lines []string) (figures []string, means string) {
-	type slab struct {
-		name  string
-		bytes float64
-		objs  float64
-	}
-	var all []slab
-	var total float64
-	for _, t := range lines {
-		if m := slabLine.FindStringSubmatch(t); m != nil {
-			pages := float(m[6])
-			slabs := float(m[8])
-			objs := float(m[2])
-			all = append(all, slab{m[1], pages * slabs * pageSize, objs})
-			total += pages * slabs * pageSize
+var slabinfo = contextKind("/proc/slabinfo", []string{"slabinfo", "# name", ": tunables"},
+	func(lines []paste.Line) int {
+		return run(lines, func(t string) bool {
+			return slabLine.MatchString(t) || strings.HasPrefix(t, "slabinfo - version") ||
+				strings.HasPrefix(t, "# name") && strings.Contains(t, "<active_objs>")
+		})
+	}, func(lines []string) (figures []string, means string) {
+		type slab struct {
+			name  string
+			bytes float64
+			objs  float64
 		}
-	}
-	slices.SortStableFunc(all, func(a, b slab) int { return cmp.Compare(b.bytes, a.bytes) })
-	figures = append(figures, fmt.Sprintf("%s in %s", mem(total), plural(len(all), "cache", "caches")))
-	for _, s := range all[:min(3, len(all))] {
-		figures = append(figures, fmt.Sprintf("%s: %s, %s objects in use", printed(s.name), mem(s.bytes), number(s.objs)))
-	}
-	if len(all) > 0 && all[0].bytes >= 1<<30 && all[0].bytes >= total/2 && strings.HasPrefix(all[0].name, "kmalloc-") && !strings.Contains(all[0].name, "-rcl-") {
-		return figures, fmt.Sprintf("Most of it is in %s, which the kernel cannot take back: a leak of a driver looks like this. That it grows, a second reading shows.", printed(all[0].name))
-	}
-	return figures, "It says what the kernel keeps objects in; memory in slabs is no lost time. How much of it can be given back is in /proc/meminfo (SReclaimable)."
-})
+		var all []slab
+		var total float64
+		for _, t := range lines {
+			if m := slabLine.FindStringSubmatch(t); m != nil {
+				pages := float(m[6])
+				slabs := float(m[8])
+				objs := float(m[2])
+				all = append(all, slab{m[1], pages * slabs * pageSize, objs})
+				total += pages * slabs * pageSize
+			}
+		}
+		slices.SortStableFunc(all, func(a, b slab) int { return cmp.Compare(b.bytes, a.bytes) })
+		figures = append(figures, fmt.Sprintf("%s in %s", mem(total), plural(len(all), "cache", "caches")))
+		for _, s := range all[:min(3, len(all))] {
+			figures = append(figures, fmt.Sprintf("%s: %s, %s objects in use", printed(s.name),
+				mem(s.bytes), number(s.objs)))
+		}
+		if len(all) > 0 && all[0].bytes >= 1<<30 && all[0].bytes >= total/2 &&
+			strings.HasPrefix(all[0].name, "kmalloc-") && !strings.Contains(all[0].name, "-rcl-") {
+			return figures, fmt.Sprintf("Most of it is in %s, which the kernel cannot take back: a leak of a driver looks like this. That it grows, a second reading shows.", printed(all[0].name))
+		}
+		return figures, "It says what the kernel keeps objects in; memory in slabs is no lost time. How much of it can be given back is in /proc/meminfo (SReclaimable)."
+	})

@@ -25,10 +25,18 @@ var zoneinfo = &attach.Kind{
 		n := run(lines, func(t string) bool {
 			name, _, _ := strings.Cut(t, " ")
 			switch strings.TrimSuffix(name, ":") {
-			case "per-node", "pages", "min", "low", "high", "spanned", "present", "managed", "cma", "boost", "protection", "pagesets", "cpu", "count", "batch", "vm", "node_unreclaimable", "start_pfn", "inactive_ratio", "all_unreclaimable", "prev_priority", "scanned", "promo", "free", "high_min", "high_max", "avg_age_inactive_anon", "avg_age_active_anon", "avg_age_inactive_file", "avg_age_active_file", "unaccepted", "free_cma", "kswapd_failures", "classzone_idx", "temp_priority", "high_wmark", "reclaimable":
+			case "per-node", "pages", "min", "low", "high", "spanned", "present", "managed", "cma",
+				"boost", "protection", "pagesets", "cpu", "count", "batch", "vm",
+				"node_unreclaimable", "start_pfn", "inactive_ratio", "all_unreclaimable",
+				"prev_priority", "scanned", "promo", "free", "high_min", "high_max",
+				"avg_age_inactive_anon", "avg_age_active_anon", "avg_age_inactive_file",
+				"avg_age_active_file", "unaccepted", "free_cma", "kswapd_failures", "classzone_idx",
+				"temp_priority", "high_wmark", "reclaimable":
 				return true
 			}
-			return t == "--" || zoneHead.MatchString(t) || strings.HasPrefix(t, "nr_") || strings.HasPrefix(t, "numa_") || strings.HasPrefix(t, "workingset_") || strings.HasPrefix(t, "pg") || strings.HasPrefix(t, "free ")
+			return t == "--" || zoneHead.MatchString(t) || strings.HasPrefix(t, "nr_") ||
+				strings.HasPrefix(t, "numa_") || strings.HasPrefix(t, "workingset_") ||
+				strings.HasPrefix(t, "pg") || strings.HasPrefix(t, "free ")
 		})
 		for n > 0 && strings.TrimSpace(lines[n-1].Text) == "--" { // of grep -A
 			n--
@@ -88,7 +96,8 @@ func readZoneinfo(p *attach.Part) attach.Reading {
 		if z.managed < zoneLeast && len(order) > 1 || z.high == 0 {
 			continue
 		}
-		r.Figures = append(r.Figures, fmt.Sprintf("%s: %s free; watermarks min %s, low %s, high %s", n, mem(z.free), mem(z.min), mem(z.low), mem(z.high)))
+		r.Figures = append(r.Figures, fmt.Sprintf("%s: %s free; watermarks min %s, low %s, high %s",
+			n, mem(z.free), mem(z.min), mem(z.low), mem(z.high)))
 		node, _, _ := strings.Cut(strings.TrimPrefix(n, "node "), " ")
 		if nodes[node] == nil {
 			nodes[node] = &marks{}
@@ -104,7 +113,8 @@ func readZoneinfo(p *attach.Part) attach.Reading {
 	r.Means = "Free memory is above the low watermarks: a zone that is below borrows from another of its node."
 	r.Not = "what happened before: a zone can run empty and be refilled at once"
 	if len(r.Figures) == 0 {
-		r.State, r.Means, r.Not = attach.Context, "It names zones, and their free pages and watermarks are not in the paste.", ""
+		r.State, r.Means, r.Not = attach.Context,
+			"It names zones, and their free pages and watermarks are not in the paste.", ""
 	}
 	if len(short) > 0 {
 		r.State = attach.CannotTell
@@ -121,16 +131,21 @@ var typeCut = pattern.New(`^Node +\d+, zone +\w+, type *\w*$`)
 var typeLine = pattern.New(`^Node +(\d+), zone +(\w+), type +(\w+)((?: +>?\d+)+)$`)
 
 var pagetypeinfo = &attach.Kind{
-	Name: "/proc/pagetypeinfo", Hints: []string{"Page block order", "Pages per block", "Free pages count per migrate type", "Number of blocks type", ", type "},
+	Name: "/proc/pagetypeinfo", Hints: []string{"Page block order", "Pages per block",
+		"Free pages count per migrate type", "Number of blocks type", ", type "},
 	Claim: func(lines []paste.Line) int {
 		table := func(t string) bool {
-			return typeLine.MatchString(t) || strings.HasPrefix(t, "Free pages count per") || strings.HasPrefix(t, "Number of blocks type") || typeCut.MatchString(t)
+			return typeLine.MatchString(t) || strings.HasPrefix(t, "Free pages count per") ||
+				strings.HasPrefix(t, "Number of blocks type") || typeCut.MatchString(t)
 		}
 		sure := false
 		n := run(lines, func(t string) bool {
 			sure = sure || table(t)
-			return typeLine.MatchString(t) || typeCut.MatchString(t) || strings.HasPrefix(t, "Page block order:") || strings.HasPrefix(t, "Pages per block:") || strings.HasPrefix(t, "Free pages count per migrate type") ||
-				strings.HasPrefix(t, "Number of blocks type") || strings.HasPrefix(t, "Number of mixed blocks") || zoneCounts.MatchString(t)
+			return typeLine.MatchString(t) || typeCut.MatchString(t) ||
+				strings.HasPrefix(t, "Page block order:") ||
+				strings.HasPrefix(t, "Pages per block:") || strings.HasPrefix(t, "Free pages count per migrate type") ||
+				strings.HasPrefix(t, "Number of blocks type") ||
+				strings.HasPrefix(t, "Number of mixed blocks") || zoneCounts.MatchString(t)
 		})
 		if !sure && n < 2 {
 			return 0 // a sentence that quotes one
@@ -145,7 +160,8 @@ var zoneCounts = pattern.New(`^Node +\d+, zone +\w+(?: +\d+){2,9}$`)
 
 func readPageTypes(p *attach.Part) attach.Reading {
 	zones, cut := typeZones(p.Lines)
-	r := attach.Reading{Title: "/proc/pagetypeinfo", State: attach.CannotTell, Glance: true, Means: "No free list is in this part, only the kinds of blocks."}
+	r := attach.Reading{Title: "/proc/pagetypeinfo", State: attach.CannotTell, Glance: true,
+		Means: "No free list is in this part, only the kinds of blocks."}
 	if len(zones) > 0 {
 		r = judgeZones(zones)
 		r.Title, r.Glance = fmt.Sprintf("/proc/pagetypeinfo, free memory of %s by size of block, all types of pages together", plural(len(zones), "zone", "zones")), true
@@ -171,7 +187,8 @@ func typeZones(lines []paste.Line) (zones []zone, cut []string) {
 	for _, l := range lines {
 		m := typeLine.FindStringSubmatch(strings.TrimSpace(l.Text))
 		if m == nil {
-			if head, ok := strings.CutPrefix(strings.TrimSpace(l.Text), "Free pages count per migrate type at order"); ok {
+			if head, ok := strings.CutPrefix(strings.TrimSpace(l.Text),
+				"Free pages count per migrate type at order"); ok {
 				orders = max(orders, len(strings.Fields(head)))
 			}
 			continue

@@ -14,7 +14,9 @@ import (
 
 // swaps is /proc/swaps, "swapon -s" and "swapon --show".
 var swaps = contextKind("swaps", []string{"Filename", "NAME"}, func(lines []paste.Line) int {
-	if f := strings.Fields(lines[0].Text); !slices.Equal(f, []string{"Filename", "Type", "Size", "Used", "Priority"}) && !slices.Equal(f, []string{"NAME", "TYPE", "SIZE", "USED", "PRIO"}) {
+	if f := strings.Fields(lines[0].Text); !slices.Equal(f,
+		[]string{"Filename", "Type", "Size", "Used", "Priority"}) &&
+		!slices.Equal(f, []string{"NAME", "TYPE", "SIZE", "USED", "PRIO"}) {
 		return 0
 	}
 	return 1 + run(lines[1:], func(t string) bool {
@@ -26,13 +28,15 @@ var swaps = contextKind("swaps", []string{"Filename", "NAME"}, func(lines []past
 		f := strings.Fields(t)
 		if size, err := strconv.ParseFloat(f[2], 64); err == nil {
 			used := float(f[3])
-			figures = append(figures, fmt.Sprintf("%s: %s of %s used (%s)", printed(f[0]), mem(used*1024), mem(size*1024), percent(ratio(used, size))))
+			figures = append(figures, fmt.Sprintf("%s: %s of %s used (%s)", printed(f[0]),
+				mem(used*1024), mem(size*1024), percent(ratio(used, size))))
 			continue
 		}
 		figures = append(figures, printed(fmt.Sprintf("%s: %s of %s used", f[0], f[3], f[2])))
 	}
 	if len(figures) == 0 {
-		return []string{"no swap"}, "There is no swap: memory that is short is taken from the page cache, or a process is killed."
+		return []string{"no swap"},
+			"There is no swap: memory that is short is taken from the page cache, or a process is killed."
 	}
 	return figures, "It says how full swap is, and nothing of how much is read back now: pages that nobody uses may stay there for ever (vmstat 1 has si and so)."
 })
@@ -63,7 +67,8 @@ var cgroupControllers = contextKind("/proc/cgroups", []string{"#subsys_name"}, f
 			most, name = v, f[0]
 		}
 	}
-	figures = append(figures, fmt.Sprintf("%s; %s groups at most (%s)", plural(len(lines)-1, "controller", "controllers"), number(most), printed(name)))
+	figures = append(figures, fmt.Sprintf("%s; %s groups at most (%s)",
+		plural(len(lines)-1, "controller", "controllers"), number(most), printed(name)))
 	if len(lines) > 1 {
 		figures = append(figures, "hierarchies of version "+version+" are in use")
 	}
@@ -87,8 +92,10 @@ var fileLocks = &attach.Kind{
 				held++
 			}
 		}
-		r := attach.Reading{Title: "/proc/locks, " + plural(held, "lock of a file", "locks of files"), State: attach.Healthy, Glance: true}
-		r.Figures = append([]string{plural(waits, "process waits for one", "processes wait for one")}, lockQueues(p.Lines)...)
+		r := attach.Reading{Title: "/proc/locks, " +
+			plural(held, "lock of a file", "locks of files"), State: attach.Healthy, Glance: true}
+		r.Figures = append([]string{plural(waits, "process waits for one",
+			"processes wait for one")}, lockQueues(p.Lines)...)
 		r.Means = "No process waits for a lock of a file at this instant."
 		if waits > 0 {
 			r.State = attach.CannotTell
@@ -125,7 +132,8 @@ func lockQueues(lines []paste.Line) (out []string) {
 	for _, n := range order[:min(2, len(order))] {
 		who := plural(len(waits[n]), "process", "processes") + " (" + listed(waits[n], 8) + ")"
 		if m := held[n]; m != nil {
-			out = append(out, fmt.Sprintf("%s for the %s %s lock that pid %s holds on %s", who, m[3], strings.ToLower(m[5]), m[6], m[7]))
+			out = append(out, fmt.Sprintf("%s for the %s %s lock that pid %s holds on %s", who,
+				m[3], strings.ToLower(m[5]), m[6], m[7]))
 		} else {
 			out = append(out, who+" for a lock whose holder is not in the paste")
 		}
@@ -138,7 +146,8 @@ var schedDebug = &attach.Kind{
 	Name: "sched_debug", Hints: []string{"Sched Debug Version:", "cpu#", "runnable tasks:", "cfs_rq["},
 	Claim: func(lines []paste.Line) int {
 		text := strings.TrimSpace(lines[0].Text)
-		if !strings.HasPrefix(text, "Sched Debug Version: ") && !schedCPU.MatchString(text) && !strings.HasPrefix(text, "cfs_rq[") && text != "runnable tasks:" {
+		if !strings.HasPrefix(text, "Sched Debug Version: ") && !schedCPU.MatchString(text) &&
+			!strings.HasPrefix(text, "cfs_rq[") && text != "runnable tasks:" {
 			return 0
 		}
 		own := 0
@@ -148,7 +157,9 @@ var schedDebug = &attach.Kind{
 				own++
 				return true
 			}
-			return schedPair.MatchString(t) || schedTask(t) || strings.HasPrefix(t, "Sched Debug Version: ") || strings.HasPrefix(t, "sysctl_sched") || t == "runnable tasks:" ||
+			return schedPair.MatchString(t) || schedTask(t) ||
+				strings.HasPrefix(t, "Sched Debug Version: ") ||
+				strings.HasPrefix(t, "sysctl_sched") || t == "runnable tasks:" ||
 				strings.HasPrefix(t, "----------") || strings.HasPrefix(t, "S ") || strings.HasPrefix(t, "task ")
 		})
 		return attach.ClaimIf(own > 0, n)
@@ -225,16 +236,20 @@ func readSchedDebug(p *attach.Part) attach.Reading {
 	}
 	slices.SortStableFunc(all, func(a, b queue) int { return cmp.Compare(b.running, a.running) })
 	if len(all) > 0 {
-		r.Figures = append(r.Figures, fmt.Sprintf("%d of %s busy, %s threads wait behind those that run", busy, plural(len(all), "CPU", "CPUs"), number(waiting)))
+		r.Figures = append(r.Figures,
+			fmt.Sprintf("%d of %s busy, %s threads wait behind those that run", busy,
+				plural(len(all), "CPU", "CPUs"), number(waiting)))
 		r.Figures = append(r.Figures, fmt.Sprintf("longest queue: %s on CPU %s", number(all[0].running), all[0].cpu))
 	}
 	if throttled > 0 {
-		r.Figures = append(r.Figures, plural(throttled, "queue of a cgroup is", "queues of cgroups are")+" throttled at this instant")
+		r.Figures = append(r.Figures, plural(throttled, "queue of a cgroup is",
+			"queues of cgroups are")+" throttled at this instant")
 	}
 	r.Means = "It lists who can run on which CPU at one instant; how long they waited, it does not say."
 	r.Not = "a queue at one instant is no proof that threads wait for CPUs all the time"
 	if throttled > 0 {
-		r.Signs = append(r.Signs, attach.Sign{Cause: "cpu-throttled", Grade: attach.Candidate, Proof: r.Figures[len(r.Figures)-1:]})
+		r.Signs = append(r.Signs, attach.Sign{Cause: "cpu-throttled", Grade: attach.Candidate,
+			Proof: r.Figures[len(r.Figures)-1:]})
 	}
 	if len(all) > 0 && waiting >= float64(len(all)) {
 		r.Signs = append(r.Signs, attach.Sign{Cause: "cpu-contention", Grade: attach.Candidate, Proof: r.Figures[:1]})

@@ -12,13 +12,15 @@ import (
 // systemd-oomd, and oomctl's list of what systemd-oomd watches.
 var killers = &attach.Kind{
 	Name: "userspace OOM killer", Scattered: true, Yields: []string{"free", "container usage"},
-	Marks: []string{"mem avail:", "systemd-oomd", "earlyoom", "nohang", "MemAvail: ", "PSI avg", "due to memory", "Memory Pressure Limit", "Memory pressure for", "Swap Used Limit", "low memory! at"},
+	Marks: []string{"mem avail:", "systemd-oomd", "earlyoom", "nohang", "MemAvail: ", "PSI avg",
+		"due to memory", "Memory Pressure Limit", "Memory pressure for", "Swap Used Limit", "low memory! at"},
 	Claim: func(lines []paste.Line) int {
 		if !killerStart(lines[0]) {
 			return 0
 		}
 		n := 1
-		for n < len(lines) && lines[n].Command == "" && strings.TrimSpace(lines[n].Text) != "" && (killerStart(lines[n]) || killerGoesOn(lines[n].Text)) {
+		for n < len(lines) && lines[n].Command == "" && strings.TrimSpace(lines[n].Text) != "" &&
+			(killerStart(lines[n]) || killerGoesOn(lines[n].Text)) {
 			n++
 		}
 		return n
@@ -56,11 +58,17 @@ func killerStart(l paste.Line) bool {
 	if own || killerStarted.MatchString(text) {
 		return true
 	}
-	return strings.HasPrefix(text, "low memory!") && earlyLow.MatchString(text) || strings.Contains(text, "mem avail") && earlyAvail.MatchString(text) || (strings.Contains(text, "badness") || strings.Contains(text, "oom_score ")) && earlyKill.MatchString(text) ||
-		strings.Contains(text, "signal") && earlyKill.MatchString(text) || strings.Contains(text, " when mem") && earlyRule.MatchString(text) ||
-		strings.Contains(text, "M, ") && nohangState.MatchString(text) || strings.Contains(text, "PSI avg ") && nohangLine.MatchString(text) ||
-		(strings.Contains(text, "memory") || strings.Contains(text, "cgroups for") || strings.Contains(text, "oomd killed")) && oomdLine.MatchString(text) ||
-		strings.Contains(text, "Default Memory Pressure") && oomctlTop.MatchString(text) || strings.HasPrefix(text, "Swap Used Limit: ") || strings.HasPrefix(text, "Dry Run: ")
+	return strings.HasPrefix(text, "low memory!") && earlyLow.MatchString(text) ||
+		strings.Contains(text, "mem avail") && earlyAvail.MatchString(text) ||
+		(strings.Contains(text, "badness") || strings.Contains(text, "oom_score ")) && earlyKill.MatchString(text) ||
+		strings.Contains(text, "signal") && earlyKill.MatchString(text) ||
+		strings.Contains(text, " when mem") && earlyRule.MatchString(text) ||
+		strings.Contains(text, "M, ") && nohangState.MatchString(text) ||
+		strings.Contains(text, "PSI avg ") && nohangLine.MatchString(text) ||
+		(strings.Contains(text, "memory") || strings.Contains(text, "cgroups for") ||
+			strings.Contains(text, "oomd killed")) && oomdLine.MatchString(text) ||
+		strings.Contains(text, "Default Memory Pressure") && oomctlTop.MatchString(text) ||
+		strings.HasPrefix(text, "Swap Used Limit: ") || strings.HasPrefix(text, "Dry Run: ")
 }
 
 // killerStarted is what systemd says of their start.
@@ -91,7 +99,8 @@ func killerLine(l paste.Line) bool {
 // killerGoesOn reports whether a line is theirs among their own.
 func killerGoesOn(text string) bool {
 	text = strings.TrimSpace(text)
-	return oomdField.MatchString(text) || oomctlTop.MatchString(text) || earlyOther.MatchString(text) || nohangLine.MatchString(text) || oomdUnit.MatchString(text)
+	return oomdField.MatchString(text) || oomctlTop.MatchString(text) ||
+		earlyOther.MatchString(text) || nohangLine.MatchString(text) || oomdUnit.MatchString(text)
 }
 
 // oomdUnit is what systemd says of a unit that was killed, and what a list of processes in it has.
@@ -144,5 +153,6 @@ func readKillers(p *attach.Part) attach.Reading {
 // shortOfMemory adds the cause that lack of memory fits: threads free memory before they get any.
 func shortOfMemory(out *attach.Reading, proof string) {
 	out.Signs = append(out.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Candidate, Proof: []string{proof}})
-	out.Next = append(out.Next, attach.Next{Command: "cat /proc/pressure/memory; grep -E 'allocstall|pgmajfault' /proc/vmstat; sleep 10; grep -E 'allocstall|pgmajfault' /proc/vmstat", Why: "whether threads wait for memory now"})
+	out.Next = append(out.Next,
+		attach.Next{Command: "cat /proc/pressure/memory; grep -E 'allocstall|pgmajfault' /proc/vmstat; sleep 10; grep -E 'allocstall|pgmajfault' /proc/vmstat", Why: "whether threads wait for memory now"})
 }

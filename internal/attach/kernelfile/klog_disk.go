@@ -93,13 +93,15 @@ func (r *report) diskWords() (said []string) {
 		add(n[diskFailed], "command failed", "commands failed", " ("+r.tallied(diskFailed, "")+")")
 	}
 	if tried := r.failures.commands(); tried < n[diskTimeout] {
-		said = append(said, fmt.Sprintf("%d time-outs of %s (by tag)", n[diskTimeout], plural(tried, "command", "commands")))
+		said = append(said, fmt.Sprintf("%d time-outs of %s (by tag)", n[diskTimeout],
+			plural(tried, "command", "commands")))
 	} else {
 		add(n[diskTimeout], "command timed out", "commands timed out", "")
 	}
 	add(n[diskAborted], "command was aborted by the kernel", "commands were aborted by the kernel", "")
 	add(n[diskReset], "reset of a disk or its controller", "resets of a disk or its controller", "")
-	add(n[diskPolled], "command was done and its interrupt lost", "commands were done and their interrupts lost", " (completion polled)")
+	add(n[diskPolled], "command was done and its interrupt lost",
+		"commands were done and their interrupts lost", " (completion polled)")
 	add(n[diskLink], "transmission error on the way", "transmission errors on the way", "")
 	if n[portReset] > 0 {
 		said = append(said, "a link was reset or slow to respond "+plural(n[portReset], "time", "times"))
@@ -139,17 +141,22 @@ func (r *report) readDisks(out *attach.Reading) {
 		}
 	case n[diskPolled] > 0:
 		means = "A disk had answered, but its interrupt did not arrive: the kernel saw the answer when its timeout ran out (30 s, unless nvme_core.io_timeout is set), and what waited stood still until then. The interrupt's way is at fault, and not the disk's speed."
-		out.Next = append(out.Next, attach.Next{Command: "grep nvme /proc/interrupts; sleep 10; grep nvme /proc/interrupts", Why: "which queue's interrupt does not arrive"})
+		out.Next = append(out.Next,
+			attach.Next{Command: "grep nvme /proc/interrupts; sleep 10; grep nvme /proc/interrupts",
+				Why: "which queue's interrupt does not arrive"})
 	case n[diskLink] > 0:
 		grade, sure = attach.Candidate, ""
 		means = "What went to or from a disk was broken on its way, and was sent again after the link was reset: a cable, a connector, a backplane or power, and no bad medium. Commands stand still meanwhile."
-		out.Next = append(out.Next, attach.Next{Command: "smartctl -A /dev/DISK | grep -i crc", Why: "whether UDMA_CRC_Error_Count grows: then it is the cable"})
+		out.Next = append(out.Next, attach.Next{Command: "smartctl -A /dev/DISK | grep -i crc",
+			Why: "whether UDMA_CRC_Error_Count grows: then it is the cable"})
 	case n[portReset]+n[portFrozen] > 0:
 		means = "A disk's port was frozen, reset or slow to respond, and what waited for it stood still meanwhile."
 	case len(r.failures.medium) > 0:
 		grade, sure = attach.Candidate, ""
 		means = "A disk has sectors that it cannot read or write: each command on them is tried for seconds and then fails. It is the medium, and not the way to it."
-		out.Next = append(out.Next, attach.Next{Command: "smartctl -A /dev/DISK | grep -E 'Pending|Realloc|Uncorrect'", Why: "how many sectors are bad"})
+		out.Next = append(out.Next,
+			attach.Next{Command: "smartctl -A /dev/DISK | grep -E 'Pending|Realloc|Uncorrect'",
+				Why: "how many sectors are bad"})
 	case n[diskError]+n[diskGone]+r.failures.joined > 0:
 		grade, sure = attach.Candidate, ""
 		means = "A disk or a file system reports errors: commands that are tried again wait for seconds."
@@ -162,9 +169,11 @@ func (r *report) readDisks(out *attach.Reading) {
 	if n[diskGone] > 0 {
 		means += " A disk was given up: what is on it fails at once from then on."
 	}
-	out.Signs = slices.DeleteFunc(out.Signs, func(s attach.Sign) bool { return s.Cause == "disk-wait" && s.Grade == attach.Candidate })
+	out.Signs = slices.DeleteFunc(out.Signs,
+		func(s attach.Sign) bool { return s.Cause == "disk-wait" && s.Grade == attach.Candidate })
 	if grade != "" && !slices.ContainsFunc(out.Signs, func(s attach.Sign) bool { return s.Cause == "disk-wait" }) {
-		out.Signs = append(out.Signs, attach.Sign{Cause: "disk-wait", Grade: grade, Sure: sure, Proof: []string{figure}})
+		out.Signs = append(out.Signs, attach.Sign{Cause: "disk-wait", Grade: grade, Sure: sure,
+			Proof: []string{figure}})
 	}
 	say(out, attach.CannotTell, strings.TrimSpace(means), figure)
 }
@@ -177,6 +186,9 @@ func (r *report) readFarDisks(out *attach.Reading) {
 		return
 	}
 	figure := countOf(farDisk, n)
-	out.Signs = append(out.Signs, attach.Sign{Grade: attach.Outside, Where: "the storage behind a network, or the way to it", Proof: []string{figure}})
-	say(out, attach.CannotTell, "A disk behind a network lost its other end: what reads or writes it stands still until it is back.", figure)
+	out.Signs = append(out.Signs,
+		attach.Sign{Grade: attach.Outside, Where: "the storage behind a network, or the way to it",
+			Proof: []string{figure}})
+	say(out, attach.CannotTell,
+		"A disk behind a network lost its other end: what reads or writes it stands still until it is back.", figure)
 }

@@ -13,7 +13,8 @@ import (
 func (r *report) readHardware(out *attach.Reading) {
 	corrected, bus, broken := r.counts[hwCorrected], r.counts[busError], r.counts[hwBroken]
 	if broken > 0 {
-		say(out, attach.CannotTell, "The hardware reports errors that it could not correct: a page, a device or the machine fails, which is an end and no slowness.",
+		say(out, attach.CannotTell,
+			"The hardware reports errors that it could not correct: a page, a device or the machine fails, which is an end and no slowness.",
 			countOf(hwBroken, broken))
 	}
 	if corrected > 0 {
@@ -21,10 +22,12 @@ func (r *report) readHardware(out *attach.Reading) {
 		if r.overflow {
 			figure += "; more came than were logged (Over)"
 		}
-		say(out, attach.CannotTell, "The hardware found errors and corrected them, in memory or a cache, as a rule: a part to replace. Nothing in it shows that time was lost.", figure)
+		say(out, attach.CannotTell,
+			"The hardware found errors and corrected them, in memory or a cache, as a rule: a part to replace. Nothing in it shows that time was lost.", figure)
 	}
 	if bus > 0 {
-		say(out, attach.CannotTell, "A link of PCIe sent again what was broken on the way: a bad slot, cable or power setting. Nothing in it shows that time was lost.",
+		say(out, attach.CannotTell,
+			"A link of PCIe sent again what was broken on the way: a bad slot, cable or power setting. Nothing in it shows that time was lost.",
 			countOf(busError, bus)+r.busDevice())
 	}
 }

@@ -15,7 +15,8 @@ type machine struct{ bare, virtual bool }
 
 var (
 	virtualNames = []string{"virt", "qemu", "kvm", "xen", "hvm", "cloud", "compute", "ec2", "openstack", "bochs", "vm"}
-	boardNames   = []string{"(dt)", "dell", "hp ", "hpe ", "hewlett", "supermicro", "lenovo", "asus", "gigabyte", "asrock", "intel corporation", "fujitsu", "cisco", "raspberry", "micro-star"}
+	boardNames   = []string{"(dt)", "dell", "hp ", "hpe ", "hewlett", "supermicro", "lenovo",
+		"asus", "gigabyte", "asrock", "intel corporation", "fujitsu", "cisco", "raspberry", "micro-star"}
 )
 
 var oldVirtual = pattern.New(`\b(?:VMware|KVM|QEMU|Xen|Bochs|VirtualBox|Virtual (?:Platform|Machine))\b`)
@@ -23,7 +24,9 @@ var oldVirtual = pattern.New(`\b(?:VMware|KVM|QEMU|Xen|Bochs|VirtualBox|Virtual 
 // read notes the name that firmware gives a machine, and what the kernel says at boot. A maker that
 // is not listed may be a cloud.
 func (m *machine) read(text string) {
-	if strings.HasPrefix(text, "Hypervisor detected:") || strings.Contains(text, "kvm-clock: using") || strings.HasPrefix(text, "Booting paravirtualized kernel on ") && !strings.Contains(text, "bare hardware") {
+	if strings.HasPrefix(text, "Hypervisor detected:") ||
+		strings.Contains(text, "kvm-clock: using") ||
+		strings.HasPrefix(text, "Booting paravirtualized kernel on ") && !strings.Contains(text, "bare hardware") {
 		m.virtual, m.bare = true, false
 	}
 	name, ok := strings.CutPrefix(text, "Hardware name: ")
@@ -128,7 +131,8 @@ func (r *rcuReport) starved(m []string) {
 
 // idled reports whether each CPU that was waited for had nothing to do.
 func (r *rcuReport) idled() bool {
-	return len(r.cpus) > 0 && len(r.tasks) == 0 && !slices.ContainsFunc(r.cpus, func(c string) bool { return !slices.Contains(r.idle, c) })
+	return len(r.cpus) > 0 && len(r.tasks) == 0 &&
+		!slices.ContainsFunc(r.cpus, func(c string) bool { return !slices.Contains(r.idle, c) })
 }
 
 // ticks writes ticks of the kernel, at the rates that distributions and makers of boards choose. It
@@ -158,7 +162,8 @@ func (r *rcuReport) figures(stalls int) (out []string) {
 		text += fmt.Sprintf(": CPU %s did not pass through the scheduler", r.cpus[0])
 	case len(r.cpus) > 1:
 		slices.SortFunc(r.cpus, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
-		text += fmt.Sprintf(": %s did not pass through the scheduler (%s)", plural(len(r.cpus), "CPU", "CPUs"), listed(r.cpus, 12))
+		text += fmt.Sprintf(": %s did not pass through the scheduler (%s)",
+			plural(len(r.cpus), "CPU", "CPUs"), listed(r.cpus, 12))
 	}
 	if len(r.tasks) > 0 {
 		text += ", or was held by a preempted task (pid " + listed(r.tasks, 6) + ")"
@@ -171,7 +176,8 @@ func (r *rcuReport) figures(stalls int) (out []string) {
 		out = append(out, r.inTask)
 	}
 	if r.without > 0 {
-		out = append(out, fmt.Sprintf("the thread %s of the kernel did not run for %s", printed(r.thread), r.ticks(r.without)))
+		out = append(out, fmt.Sprintf("the thread %s of the kernel did not run for %s",
+			printed(r.thread), r.ticks(r.without)))
 	}
 	if r.wakeup > 0 {
 		out = append(out, fmt.Sprintf("no timer woke that thread for %s", r.ticks(r.wakeup)))
@@ -223,13 +229,16 @@ func (r *report) readLockups(out *attach.Reading) {
 		return
 	}
 	var figures []string
-	jumped := soft != nil && r.counts[softLockup] == 1 && hard == 0 && float(soft[2]) >= jumpLeast && len(r.rcu.idle) > 0
+	jumped := soft != nil && r.counts[softLockup] == 1 && hard == 0 &&
+		float(soft[2]) >= jumpLeast && len(r.rcu.idle) > 0
 	if soft != nil {
 		stuck := "stuck"
 		if jumped {
 			stuck = "reported as stuck"
 		}
-		figures = append(figures, fmt.Sprintf("CPU %s %s in the kernel for %s s, in task %s (pid %s)", soft[1], stuck, soft[2], printed(soft[3]), soft[4]))
+		figures = append(figures,
+			fmt.Sprintf("CPU %s %s in the kernel for %s s, in task %s (pid %s)", soft[1], stuck,
+				soft[2], printed(soft[3]), soft[4]))
 		if n := r.counts[softLockup]; n > 1 {
 			figures[0] += fmt.Sprintf(", the first of %d messages%s", n, r.stuck.tail())
 		}
@@ -290,10 +299,14 @@ func (r *report) readLockups(out *attach.Reading) {
 		out.Not = "which code that is, unless the trace below it is in the paste; modules that are listed say nothing"
 	}
 	if !r.traced && !idle && (r.host.bare || r.spin == "") {
-		out.Next = append(out.Next, attach.Next{Command: "dmesg | grep -A 30 -E 'soft lockup|hard LOCKUP|detected.* stall'", Why: "the trace of what the CPU did"})
+		out.Next = append(out.Next,
+			attach.Next{Command: "dmesg | grep -A 30 -E 'soft lockup|hard LOCKUP|detected.* stall'",
+				Why: "the trace of what the CPU did"})
 	}
 	if !r.host.bare {
-		out.Next = append(out.Next, attach.Next{Command: "grep ^cpu /proc/stat; sleep 10; grep ^cpu /proc/stat", Why: "in a virtual machine: how much the hypervisor takes (steal)"})
+		out.Next = append(out.Next,
+			attach.Next{Command: "grep ^cpu /proc/stat; sleep 10; grep ^cpu /proc/stat",
+				Why: "in a virtual machine: how much the hypervisor takes (steal)"})
 	}
 }
 
@@ -304,7 +317,8 @@ func spinCauses(f string) []string {
 	case strings.Contains(f, "unlock"):
 	case strings.Contains(f, "spin_lock") || strings.Contains(f, "_spin_"):
 		return []string{"kernel-lock"}
-	case strings.HasPrefix(f, "smp_call_function") || strings.HasPrefix(f, "csd_lock") || strings.HasPrefix(f, "flush_tlb"):
+	case strings.HasPrefix(f, "smp_call_function") || strings.HasPrefix(f, "csd_lock") ||
+		strings.HasPrefix(f, "flush_tlb"):
 		return []string{"tlb-shootdown"}
 	}
 	return nil

@@ -82,7 +82,8 @@ func (m memSums) pageBytes() float64 {
 // tail says how large the host is, and what of it is page cache and swap.
 func (m memSums) tail() (figures []string) {
 	if m.ram > 0 && m.cache > 0 {
-		figures = append(figures, fmt.Sprintf("%s of %s RAM is page cache", mem(m.cache*m.pageBytes()), mem(m.ram*m.pageBytes())))
+		figures = append(figures, fmt.Sprintf("%s of %s RAM is page cache",
+			mem(m.cache*m.pageBytes()), mem(m.ram*m.pageBytes())))
 	}
 	if m.swap > 0 {
 		figures = append(figures, fmt.Sprintf("%s of %s swap is free", mem(m.swapFree), mem(m.swap)))
@@ -98,7 +99,9 @@ func (m *memSums) read(text string) {
 	if strings.Contains(text, "active_") || strings.Contains(text, "unevictable:") {
 		m.pages(text)
 	}
-	if strings.Contains(text, "kB ") || !strings.Contains(text, "free:") && !strings.Contains(text, "active_") && !strings.Contains(text, "slab_") && !strings.Contains(text, "writeback:") {
+	if strings.Contains(text, "kB ") || !strings.Contains(text, "free:") &&
+		!strings.Contains(text, "active_") && !strings.Contains(text, "slab_") &&
+		!strings.Contains(text, "writeback:") {
 		return // the line of a zone or of a node
 	}
 	if f := sumFree.FindStringSubmatch(text); f != nil {
@@ -135,7 +138,8 @@ func (m memSums) cached() bool {
 
 func (m memSums) figure() string {
 	page := m.pageBytes()
-	text := fmt.Sprintf("%s free, %s anonymous, %s page cache, %s in slabs", mem(m.free*page), mem(m.anon*page), mem(m.file*page), mem(m.slab*page))
+	text := fmt.Sprintf("%s free, %s anonymous, %s page cache, %s in slabs", mem(m.free*page),
+		mem(m.anon*page), mem(m.file*page), mem(m.slab*page))
 	if m.writeback > 0 {
 		text += ", " + mem(m.writeback*page) + " being written back"
 	}
@@ -180,7 +184,9 @@ func maySleep(mode string) bool {
 // inInterrupt knows functions that only an interrupt's stack has: then the task that ran has
 // nothing to do with it.
 func inInterrupt(f string) bool {
-	for _, p := range []string{"do_softirq", "__do_softirq", "irq_exit", "__irq_exit", "net_rx_action", "napi_poll", "__napi_poll", "do_IRQ", "common_interrupt", "handle_irq", "xen_evtchn_do_upcall", "__netif_receive_skb"} {
+	for _, p := range []string{"do_softirq", "__do_softirq", "irq_exit", "__irq_exit",
+		"net_rx_action", "napi_poll", "__napi_poll", "do_IRQ", "common_interrupt", "handle_irq",
+		"xen_evtchn_do_upcall", "__netif_receive_skb"} {
 		if strings.HasPrefix(f, p) {
 			return true
 		}
@@ -229,15 +235,19 @@ func (r *report) watermark(text string) {
 	free := float(m[3])
 	least := float(m[4])
 	if free < least {
-		r.below = append(r.below, fmt.Sprintf("node %s %s: %s free, below its min watermark of %s", cmp.Or(m[1], "0"), m[2], mem(free*1024), mem(least*1024)))
+		r.below = append(r.below, fmt.Sprintf("node %s %s: %s free, below its min watermark of %s",
+			cmp.Or(m[1], "0"), m[2], mem(free*1024), mem(least*1024)))
 	}
 }
 
 func (r *report) readAllocations(out *attach.Reading) {
 	if len(r.stalls) > 0 {
 		slices.Sort(r.stalls)
-		figure := fmt.Sprintf("%s: %s at the median, %s at most", plural(len(r.stalls), "allocation stalled", "allocations stalled"), dur(r.stalls[len(r.stalls)/2]), dur(r.stalls[len(r.stalls)-1]))
-		out.Signs = append(out.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Found, Sure: finding.Supported, Proof: []string{figure}})
+		figure := fmt.Sprintf("%s: %s at the median, %s at most",
+			plural(len(r.stalls), "allocation stalled", "allocations stalled"),
+			dur(r.stalls[len(r.stalls)/2]), dur(r.stalls[len(r.stalls)-1]))
+		out.Signs = append(out.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Found,
+			Sure: finding.Supported, Proof: []string{figure}})
 		say(out, attach.Ill, "Threads waited for seconds until the kernel had freed memory for them.", figure)
 	}
 	m := r.first[allocFail]
@@ -262,7 +272,8 @@ func (r *report) readAllocations(out *attach.Reading) {
 			free += z.free(0)
 			fits += z.free(order)
 		}
-		figures = append(figures, fmt.Sprintf("%s free, %s of it in blocks of that order or larger", mem(free), mem(fits)))
+		figures = append(figures, fmt.Sprintf("%s free, %s of it in blocks of that order or larger",
+			mem(free), mem(fits)))
 	}
 	means := "The kernel found no block of that size: memory was free in small pieces, or not at all."
 	if order == 0 {
@@ -330,7 +341,8 @@ func (r *report) readMemInfo(out *attach.Reading) {
 		out.Signs = append(out.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Candidate, Proof: r.below})
 		out.Next = append(out.Next, nextStalls)
 	case r.sums.counts():
-		say(out, attach.CannotTell, "Mem-Info: the sums of the host's memory at one moment; the kernel prints them where an allocation failed or a process is killed.", r.sums.figure())
+		say(out, attach.CannotTell,
+			"Mem-Info: the sums of the host's memory at one moment; the kernel prints them where an allocation failed or a process is killed.", r.sums.figure())
 	}
 }
 

@@ -87,7 +87,8 @@ func (r *report) when(e *event, l paste.Line, text string) {
 			r.silent.add(at)
 			r.silent.back = 0
 		}
-	case diskTimeout, diskError, diskGone, diskFailed, diskPolled, portReset, portFrozen, diskAborted, diskReset, diskLink, fsDown:
+	case diskTimeout, diskError, diskGone, diskFailed, diskPolled, portReset, portFrozen,
+		diskAborted, diskReset, diskLink, fsDown:
 		r.diskEvent(e, text, at, ok)
 	}
 }
@@ -119,16 +120,25 @@ func (r *report) readOutside(out *attach.Reading) {
 		name         eventName
 		where, means string
 	}{
-		{fileServer, "the file server", "A file server did not answer for seconds: whoever touched its files stood still."},
-		{conntrack, "the host's table of connections (nf_conntrack)", "The table of connections is full, and packets are dropped: connections time out that no process has seen. A larger net.netfilter.nf_conntrack_max, or shorter timeouts, give room."},
+		{fileServer, "the file server",
+			"A file server did not answer for seconds: whoever touched its files stood still."},
+		{conntrack, "the host's table of connections (nf_conntrack)",
+			"The table of connections is full, and packets are dropped: connections time out that no process has seen. A larger net.netfilter.nf_conntrack_max, or shorter timeouts, give room."},
 		{tcpMemory, "the host's limits of TCP, or who fills them: orphaned sockets (tcp_max_orphans) or its memory (tcp_mem)", "TCP reached a limit of its own, and closes connections: that is net.ipv4.tcp_max_orphans or tcp_mem, and not the host's memory. Who leaves so many sockets there is not in it: a program that does not close them, or peers that do not answer."},
-		{timeWait, "the host's table of TIME-WAIT sockets (tcp_max_tw_buckets)", "More connections are in TIME-WAIT than the host keeps: the rest is closed at once, and nobody waits for that."},
-		{synFlood, "the accept queue of a port", "More connection requests came than a port's queue holds: the program accepts too slowly, its backlog is small, or it is an attack."},
-		{netTimeout, "a network device and its driver", "A network device did not send for seconds, until its driver reset it: a fault of the device, its driver or its bus, as a rule, and not of the network behind it."},
-		{netReset, "a network device and its driver", "A network device was reset by its driver: nothing went over it meanwhile."},
-		{netDown, "a network link (cable, switch or device)", "A network link was lost: nothing went over it until it was up again."},
-		{neighbours, "the host's table of neighbours (ARP)", "The table of neighbours overflows, and packets to new hosts are dropped."},
-		{thermal, "the speed of the CPUs: heat", "CPUs run slower than they could, because they are too hot: all work takes longer while it lasts."},
+		{timeWait, "the host's table of TIME-WAIT sockets (tcp_max_tw_buckets)",
+			"More connections are in TIME-WAIT than the host keeps: the rest is closed at once, and nobody waits for that."},
+		{synFlood, "the accept queue of a port",
+			"More connection requests came than a port's queue holds: the program accepts too slowly, its backlog is small, or it is an attack."},
+		{netTimeout, "a network device and its driver",
+			"A network device did not send for seconds, until its driver reset it: a fault of the device, its driver or its bus, as a rule, and not of the network behind it."},
+		{netReset, "a network device and its driver",
+			"A network device was reset by its driver: nothing went over it meanwhile."},
+		{netDown, "a network link (cable, switch or device)",
+			"A network link was lost: nothing went over it until it was up again."},
+		{neighbours, "the host's table of neighbours (ARP)",
+			"The table of neighbours overflows, and packets to new hosts are dropped."},
+		{thermal, "the speed of the CPUs: heat",
+			"CPUs run slower than they could, because they are too hot: all work takes longer while it lasts."},
 	} {
 		n := r.counts[o.name]
 		if n == 0 || o.name == netReset && r.counts[netTimeout] > 0 {
@@ -155,10 +165,12 @@ func (r *report) readOutside(out *attach.Reading) {
 		say(out, attach.CannotTell, o.means, figure)
 	}
 	if r.counts[tcpMemory] > 0 {
-		out.Next = append(out.Next, attach.Next{Command: "cat /proc/net/sockstat; sysctl net.ipv4.tcp_max_orphans net.ipv4.tcp_mem", Why: "orphans and memory of TCP against their limits"})
+		out.Next = append(out.Next,
+			attach.Next{Command: "cat /proc/net/sockstat; sysctl net.ipv4.tcp_max_orphans net.ipv4.tcp_mem", Why: "orphans and memory of TCP against their limits"})
 	}
 	if r.counts[conntrack] > 0 {
-		out.Next = append(out.Next, attach.Next{Command: "sysctl net.netfilter.nf_conntrack_count net.netfilter.nf_conntrack_max", Why: "whether the table is full now"})
+		out.Next = append(out.Next,
+			attach.Next{Command: "sysctl net.netfilter.nf_conntrack_count net.netfilter.nf_conntrack_max", Why: "whether the table is full now"})
 	}
 }
 
@@ -190,7 +202,8 @@ func (r *report) readClock(out *attach.Reading) {
 	if n == 0 {
 		return
 	}
-	figure := fmt.Sprintf("the clock %s was called unstable (%s)", printed(strings.Join(r.first[clockBad][1:], "")), plural(n, "message", "messages"))
+	figure := fmt.Sprintf("the clock %s was called unstable (%s)",
+		printed(strings.Join(r.first[clockBad][1:], "")), plural(n, "message", "messages"))
 	if r.clockAsked {
 		figure += ", although the command line has tsc=reliable"
 	}
@@ -207,7 +220,8 @@ func (r *report) readClock(out *attach.Reading) {
 		means += ", where programs may not read " + printed(r.clock) + " themselves."
 	}
 	say(out, attach.CannotTell, means, figure)
-	out.Next = append(out.Next, attach.Next{Command: "cat /sys/devices/system/clocksource/clocksource0/current_clocksource; perf trace -s -p PID -- sleep 5", Why: "the clock of now, and whether clock_gettime is a frequent system call"})
+	out.Next = append(out.Next,
+		attach.Next{Command: "cat /sys/devices/system/clocksource/clocksource0/current_clocksource; perf trace -s -p PID -- sleep 5", Why: "the clock of now, and whether clock_gettime is a frequent system call"})
 }
 
 // readNotes reads events that are worth a word and no cause.
@@ -239,7 +253,8 @@ func (r *report) readNotes(out *attach.Reading) {
 		say(out, o.state, o.means, figure)
 	}
 	if r.counts[rtThrottled] > 0 {
-		out.Signs = append(out.Signs, attach.Sign{Cause: "cpu-contention", Grade: attach.Candidate, Proof: []string{"sched: RT throttling activated"}})
+		out.Signs = append(out.Signs, attach.Sign{Cause: "cpu-contention", Grade: attach.Candidate,
+			Proof: []string{"sched: RT throttling activated"}})
 	}
 }
 
@@ -248,7 +263,8 @@ var complaint = pattern.New(`(?i)\b(?:not respond\w*|timed[ -]?out|time-?out|out
 
 // complain notes a line that speaks of a fault and is in no table: then a log is not healthy.
 func (r *report) complain(text string) {
-	if len(text) > 400 || r.complaints > 999 || !complaint.MatchString(text) || strings.Contains(text, "module verification") || strings.HasPrefix(text, "systemd[") {
+	if len(text) > 400 || r.complaints > 999 || !complaint.MatchString(text) ||
+		strings.Contains(text, "module verification") || strings.HasPrefix(text, "systemd[") {
 		return
 	}
 	if r.complaints++; r.complaint == "" {
@@ -261,6 +277,7 @@ func (r *report) readComplaints(out *attach.Reading) {
 	if r.complaints == 0 || out.Means != "" {
 		return
 	}
-	say(out, attach.CannotTell, "It has messages of faults that are not known here; nothing else in it is known as a stall.",
+	say(out, attach.CannotTell,
+		"It has messages of faults that are not known here; nothing else in it is known as a stall.",
 		fmt.Sprintf("%s of a fault, the first: %s", plural(r.complaints, "message", "messages"), printed(r.complaint)))
 }

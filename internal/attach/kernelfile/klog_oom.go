@@ -117,7 +117,9 @@ func (o *oomReport) figures(page float64) (out []string) {
 		out = append(out, fmt.Sprintf("%s of the group's memory was in swap, beside %s that was not", mem(o.swapped), mem(resident)))
 	}
 	if o.biggest.pages > 0 {
-		out = append(out, fmt.Sprintf("the largest of %s: %s (pid %s), %s resident", plural(o.tasks, "task listed", "tasks listed"), printed(o.biggest.name), o.biggest.pid, mem(o.biggest.pages*page)))
+		out = append(out, fmt.Sprintf("the largest of %s: %s (pid %s), %s resident",
+			plural(o.tasks, "task listed", "tasks listed"), printed(o.biggest.name), o.biggest.pid,
+			mem(o.biggest.pages*page)))
 	}
 	if o.cgroup != "" {
 		out = append(out, "cgroup "+printed(tail(o.cgroup)))
@@ -168,20 +170,28 @@ func (r *report) readOOM(out *attach.Reading) {
 		say(out, attach.CannotTell, "A cgroup reached its memory limit, "+killed, figures...)
 		if r.oom.swaps() {
 			out.Means += " Before that its threads freed memory themselves, by swap: that is a wait, and so is each page that comes back."
-			out.Signs = append(out.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Candidate, Proof: []string{fmt.Sprintf("%s of a group at its limit were in swap", mem(r.oom.swapped))}})
+			out.Signs = append(out.Signs,
+				attach.Sign{Cause: "direct-reclaim", Grade: attach.Candidate,
+					Proof: []string{fmt.Sprintf("%s of a group at its limit were in swap", mem(r.oom.swapped))}})
 		}
 	case host > 0 && r.sums.cached():
-		say(out, attach.CannotTell, "The host ran out of memory, but most of it was page cache, which the kernel could not free: no process held it. Pages that cannot be written back (a disk or file system that does not get on), or a fault of the kernel, look like that.",
+		say(out, attach.CannotTell,
+			"The host ran out of memory, but most of it was page cache, which the kernel could not free: no process held it. Pages that cannot be written back (a disk or file system that does not get on), or a fault of the kernel, look like that.",
 			append(figures, append([]string{r.sums.figure()}, r.sums.tail()...)...)...)
 	case host > 0 && r.freed > 0 && r.freed < smallVictim && r.oom.biggest.pages == 0:
-		say(out, attach.CannotTell, fmt.Sprintf("The host ran out of memory, and what was killed held next to none of it (%s at most): the memory is with processes that may not be killed, in tmpfs, or in the kernel itself.", mem(r.freed)), figures...)
-		out.Next = append(out.Next, attach.Next{Command: "grep -E 'AnonPages|Shmem:|SUnreclaim|KernelStack|PageTables|Percpu|HugePages_Total' /proc/meminfo; df -t tmpfs", Why: "where the memory is"})
+		say(out, attach.CannotTell,
+			fmt.Sprintf("The host ran out of memory, and what was killed held next to none of it (%s at most): the memory is with processes that may not be killed, in tmpfs, or in the kernel itself.", mem(r.freed)), figures...)
+		out.Next = append(out.Next,
+			attach.Next{Command: "grep -E 'AnonPages|Shmem:|SUnreclaim|KernelStack|PageTables|Percpu|HugePages_Total' /proc/meminfo; df -t tmpfs", Why: "where the memory is"})
 	case host > 0:
-		say(out, attach.CannotTell, "The host ran out of memory, and a process was killed: an end, and a restart where something starts it again; what other processes waited for before that, it does not say.", figures...)
+		say(out, attach.CannotTell,
+			"The host ran out of memory, and a process was killed: an end, and a restart where something starts it again; what other processes waited for before that, it does not say.", figures...)
 	case len(r.killed) > 0:
-		say(out, attach.CannotTell, "The kernel killed a process for lack of memory: an end, and a restart where something starts it again; whether of the host or of a cgroup is not in the paste.", figures...)
+		say(out, attach.CannotTell,
+			"The kernel killed a process for lack of memory: an end, and a restart where something starts it again; whether of the host or of a cgroup is not in the paste.", figures...)
 	default:
-		say(out, attach.CannotTell, "The kernel had to kill a process for lack of memory; which one is not in the paste.", figures...)
+		say(out, attach.CannotTell,
+			"The kernel had to kill a process for lack of memory; which one is not in the paste.", figures...)
 	}
 	out.Not = cmp.Or(out.Not, "how slow requests were before the kill, nor that what was killed had used the memory: the kernel weighs sizes and settings")
 }

@@ -39,7 +39,8 @@ func quoted(l paste.Line) string {
 	spans := strings.Split(l.Text, "`")
 	for i := 1; i+1 < len(spans) && i < 16; i += 2 {
 		text := strings.TrimSpace(spans[i])
-		if e := eventOf(text); len(text) >= leastQuoted && e != nil && strings.HasPrefix(text, e.line.FindStringSubmatch(text)[0]) {
+		if e := eventOf(text); len(text) >= leastQuoted && e != nil &&
+			strings.HasPrefix(text, e.line.FindStringSubmatch(text)[0]) {
 			return text
 		}
 	}

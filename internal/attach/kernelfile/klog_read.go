@@ -58,7 +58,8 @@ type report struct {
 type owner struct{ waiter, lock, name, pid string }
 
 func (o owner) String() string {
-	return fmt.Sprintf("%s waits for the %s that %s (pid %s) most likely holds", printed(o.waiter), printed(o.lock), printed(o.name), o.pid)
+	return fmt.Sprintf("%s waits for the %s that %s (pid %s) most likely holds", printed(o.waiter),
+		printed(o.lock), printed(o.name), o.pid)
 }
 
 // task is one that the kernel dumped.
@@ -135,7 +136,8 @@ func readKlog(p *attach.Part) attach.Reading {
 // breaks knows long lines of reports of memory, which mails and terminals break.
 func breaks(text string) bool {
 	text = strings.TrimSpace(text)
-	return strings.HasPrefix(text, "[") || strings.HasPrefix(text, "Node ") || strings.HasPrefix(text, "Killed process ") || strings.HasPrefix(text, "Out of memory: Kill")
+	return strings.HasPrefix(text, "[") || strings.HasPrefix(text, "Node ") ||
+		strings.HasPrefix(text, "Killed process ") || strings.HasPrefix(text, "Out of memory: Kill")
 }
 
 // unbroken joins the lines below, up to the next with a stamp, to one that was broken.
@@ -143,7 +145,8 @@ func unbroken(text string, below []paste.Line) (joined string, more int) {
 	joined = strings.TrimRight(text, " ")
 	for _, l := range below {
 		rest, stamped := kernelText(l)
-		if stamped || l.Raw != "" || strings.TrimSpace(rest) == "" || len(joined) > 1500 || more >= 12 || eventOf(rest) != nil || blockHead(rest) {
+		if stamped || l.Raw != "" || strings.TrimSpace(rest) == "" || len(joined) > 1500 ||
+			more >= 12 || eventOf(rest) != nil || blockHead(rest) {
 			break
 		}
 		joined += " " + strings.TrimSpace(rest)
@@ -326,7 +329,8 @@ func (r *report) other(text string) {
 		_, r.work, _ = strings.Cut(w, " ")
 	}
 	r.watermark(text)
-	if m := ripLine.FindStringSubmatch(text); m != nil && r.spin == "" && r.counts[softLockup]+r.counts[hardLockup]+r.counts[rcuStall] > 0 {
+	if m := ripLine.FindStringSubmatch(text); m != nil && r.spin == "" && r.counts[softLockup]+
+		r.counts[hardLockup]+r.counts[rcuStall] > 0 {
 		r.spin = m[1]
 	}
 	r.blocks(text)
@@ -338,7 +342,8 @@ var (
 
 // read puts the events in words, the gravest first.
 func (r *report) read(p *attach.Part) attach.Reading {
-	out := attach.Reading{Title: fmt.Sprintf("kernel log, %s", plural(r.lines, "line", "lines")), State: attach.Healthy, Time: p.Lines[0].Time}
+	out := attach.Reading{Title: fmt.Sprintf("kernel log, %s", plural(r.lines, "line", "lines")),
+		State: attach.Healthy, Time: p.Lines[0].Time}
 	var said []string
 	for _, e := range events {
 		n := r.counts[e.name]

@@ -47,7 +47,9 @@ func (r *report) readTasks(out *attach.Reading) {
 	var figures []string
 	if m := r.first[hungTask]; m != nil {
 		first := r.tasks[slices.IndexFunc(r.tasks, func(t *task) bool { return t.hung })]
-		figures = append(figures, fmt.Sprintf("%s without a wake-up for %s s or more, the first %s (pid %s)", plural(hung, "task", "tasks"), m[3], printed(first.name), printed(first.pid)))
+		figures = append(figures,
+			fmt.Sprintf("%s without a wake-up for %s s or more, the first %s (pid %s)",
+				plural(hung, "task", "tasks"), m[3], printed(first.name), printed(first.pid)))
 	}
 	if stacks > 0 && stacks < blocked {
 		figures = append(figures, fmt.Sprintf("the paste has the stacks of %d of the %d tasks", stacks, blocked))
@@ -58,9 +60,11 @@ func (r *report) readTasks(out *attach.Reading) {
 	for _, o := range r.owners {
 		figures = append(figures, o.String())
 	}
-	means := fmt.Sprintf("%s in the kernel and did not go on", plural(max(hung, blocked), "task waited", "tasks waited"))
+	means := fmt.Sprintf("%s in the kernel and did not go on",
+		plural(max(hung, blocked), "task waited", "tasks waited"))
 	if stacks > 0 && stacks < blocked {
-		means += fmt.Sprintf("; %d of their stacks %s", stacks, map[bool]string{true: "says for what", false: "say for what"}[stacks == 1])
+		means += fmt.Sprintf("; %d of their stacks %s", stacks,
+			map[bool]string{true: "says for what", false: "say for what"}[stacks == 1])
 	}
 	switch {
 	case len(outside) > 0:
@@ -76,10 +80,14 @@ func (r *report) readTasks(out *attach.Reading) {
 	}
 	say(out, attach.CannotTell, means, figures...)
 	out.Not = "who holds a lock that is waited for, unless an owner is named: the holder's own stack decides"
-	if onDisk := slices.ContainsFunc(counts, func(c waitCount) bool { return c.wait.block == sched.BlockDisk }); onDisk {
-		out.Next = append(out.Next, attach.Next{Command: "cat /proc/pressure/io; iostat -x 1 5", Why: "whether a disk is the one that does not answer"})
+	if onDisk := slices.ContainsFunc(counts,
+		func(c waitCount) bool { return c.wait.block == sched.BlockDisk }); onDisk {
+		out.Next = append(out.Next, attach.Next{Command: "cat /proc/pressure/io; iostat -x 1 5",
+			Why: "whether a disk is the one that does not answer"})
 	} else {
-		out.Next = append(out.Next, attach.Next{Command: "echo w > /proc/sysrq-trigger; dmesg | tail -200", Why: "the stacks of all blocked tasks: the holder is among them, or waits for none"})
+		out.Next = append(out.Next,
+			attach.Next{Command: "echo w > /proc/sysrq-trigger; dmesg | tail -200",
+				Why: "the stacks of all blocked tasks: the holder is among them, or waits for none"})
 	}
 }
 
@@ -92,7 +100,8 @@ func (r *report) blame(signs *[]attach.Sign) {
 			}
 			cause := causeOf(waitOf(t.sure).block)
 			for i := range *signs {
-				if s := &(*signs)[i]; cause != "" && s.Cause != cause && (s.Cause == "kernel-lock" || s.Cause == "mmap-lock") {
+				if s := &(*signs)[i]; cause != "" && s.Cause != cause &&
+					(s.Cause == "kernel-lock" || s.Cause == "mmap-lock") {
 					s.BecauseOf = cause
 				}
 			}

@@ -42,7 +42,8 @@ func repeated(one func([]paste.Line) int) func([]paste.Line) int {
 		n := 0
 		for n < len(lines) {
 			at := n
-			for at < len(lines) && at <= n+maxBlank && lines[at].Command == "" && strings.TrimSpace(lines[at].Text) == "" {
+			for at < len(lines) && at <= n+maxBlank && lines[at].Command == "" &&
+				strings.TrimSpace(lines[at].Text) == "" {
 				at++
 			}
 			if at < len(lines) && lines[at].Command == "" && isTime(lines[at].Text) {
@@ -145,8 +146,10 @@ func sleepOf(command string) float64 {
 
 // timeForms are how date and people write when a sample was taken.
 var timeForms = []string{
-	time.UnixDate, "Mon Jan _2 15:04:05 2006", "Mon Jan _2 15:04:05 -07 2006", "Mon _2 Jan 15:04:05 MST 2006", "Mon _2 Jan 2006 15:04:05 MST",
-	"Mon Jan _2 03:04:05 PM MST 2006", "Mon 02 Jan 2006 03:04:05 PM MST", time.RFC3339Nano, "2006-01-02T15:04:05-0700", "2006-01-02 15:04:05 -0700",
+	time.UnixDate, "Mon Jan _2 15:04:05 2006", "Mon Jan _2 15:04:05 -07 2006",
+	"Mon _2 Jan 15:04:05 MST 2006", "Mon _2 Jan 2006 15:04:05 MST",
+	"Mon Jan _2 03:04:05 PM MST 2006", "Mon 02 Jan 2006 03:04:05 PM MST", time.RFC3339Nano,
+	"2006-01-02T15:04:05-0700", "2006-01-02 15:04:05 -0700",
 	"2006-01-02 15:04:05", "2006/01/02 15:04:05", time.TimeOnly,
 }
 

@@ -40,7 +40,8 @@ func claimMeminfo(lines []paste.Line) int {
 		return 0
 	}
 	// Most lines of a log are refused here, before anything is copied.
-	if name, _, ok := pair(strings.TrimSpace(withoutNode(lines[0].Text))); !ok || !meminfoKnown(name) || !strings.Contains(lines[0].Text, ":") && len(strings.Fields(lines[0].Text)) != 3 {
+	if name, _, ok := pair(strings.TrimSpace(withoutNode(lines[0].Text))); !ok ||
+		!meminfoKnown(name) || !strings.Contains(lines[0].Text, ":") && len(strings.Fields(lines[0].Text)) != 3 {
 		return 0
 	}
 	stripped := make([]paste.Line, 0, min(len(lines), 512))
@@ -54,7 +55,9 @@ func claimMeminfo(lines []paste.Line) int {
 // unitless reports whether a line of a size lacks its unit.
 func unitless(text string) bool {
 	name, rest, ok := strings.Cut(text, ":")
-	return ok && meminfoSure(strings.TrimSpace(name)) && !strings.HasPrefix(strings.TrimSpace(name), "HugePages_") && len(strings.Fields(rest)) == 1 && strings.Trim(strings.TrimSpace(rest), "0") != ""
+	return ok && meminfoSure(strings.TrimSpace(name)) &&
+		!strings.HasPrefix(strings.TrimSpace(name), "HugePages_") &&
+		len(strings.Fields(rest)) == 1 && strings.Trim(strings.TrimSpace(rest), "0") != ""
 }
 
 // withoutNode takes "Node 0 " off the lines of a node's meminfo.
@@ -79,7 +82,8 @@ func readMeminfo(p *attach.Part) attach.Reading {
 		}
 		if i == len(lines)-1 && unitless(l.Text) {
 			if i == 0 {
-				return attach.Reading{Title: "/proc/meminfo, cut off in its first line", State: attach.CannotTell, Means: "nothing of it is left that says how much memory there is"}
+				return attach.Reading{Title: "/proc/meminfo, cut off in its first line",
+					State: attach.CannotTell, Means: "nothing of it is left that says how much memory there is"}
 			}
 			break // its end is cut off, and perhaps figures of its value
 		}
@@ -122,7 +126,8 @@ func readMeminfo(p *attach.Part) attach.Reading {
 	default:
 		r.Facts = append(r.Facts, attach.Fact{Name: FactMemAvailable, Value: available})
 		r.State = attach.Healthy
-		r.Means = fmt.Sprintf("%s of %s can be had without swapping (%s): memory is not short.", mem(available), mem(total), percent(available/total))
+		r.Means = fmt.Sprintf("%s of %s can be had without swapping (%s): memory is not short.",
+			mem(available), mem(total), percent(available/total))
 	}
 	r.Not = "that low MemFree is a shortage, since page cache fills memory by design; nor that nobody stalls for large blocks (buddyinfo) or at a cgroup's limit"
 	r.Next = []attach.Next{{Command: "cat /proc/pressure/memory; grep -E 'allocstall|compact_stall' /proc/vmstat", Why: "whether anybody waits for memory"}}
@@ -139,10 +144,12 @@ const shortMemory = 0.03
 func memFigures(m pairs) (out []string) {
 	total := m.get("MemTotal")
 	if m.has("MemAvailable") {
-		out = append(out, fmt.Sprintf("%s available of %s (%s)", mem(m.get("MemAvailable")), mem(total), percent(ratio(m.get("MemAvailable"), total))))
+		out = append(out, fmt.Sprintf("%s available of %s (%s)", mem(m.get("MemAvailable")),
+			mem(total), percent(ratio(m.get("MemAvailable"), total))))
 	}
 	if m.has("MemFree") {
-		out = append(out, fmt.Sprintf("%s free, %s page cache and buffers", mem(m.get("MemFree")), mem(m.get("Cached")+m.get("Buffers"))))
+		out = append(out, fmt.Sprintf("%s free, %s page cache and buffers", mem(m.get("MemFree")),
+			mem(m.get("Cached")+m.get("Buffers"))))
 	}
 	swap := ""
 	if m.has("SwapTotal") {
@@ -195,7 +202,8 @@ func uncounted(m pairs) float64 {
 		}
 		rest -= m.get(n)
 	}
-	for _, n := range []string{"SwapCached", "Slab", "PageTables", "SecPageTables", "KernelStack", "Percpu", "Zswap", "Bounce", "HardwareCorrupted"} {
+	for _, n := range []string{"SwapCached", "Slab", "PageTables", "SecPageTables", "KernelStack",
+		"Percpu", "Zswap", "Bounce", "HardwareCorrupted"} {
 		rest -= m.get(n)
 	}
 	if m.has("Hugetlb") {

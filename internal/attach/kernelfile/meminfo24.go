@@ -58,11 +58,13 @@ func pairs24(lines []paste.Line) (out []paste.Line) {
 	if len(lines) > 0 {
 		n = meminfo24(lines)
 	}
-	if n == 0 || slices.ContainsFunc(lines[n:], func(l paste.Line) bool { return strings.HasPrefix(strings.TrimSpace(l.Text), "MemTotal:") }) {
+	if n == 0 || slices.ContainsFunc(lines[n:],
+		func(l paste.Line) bool { return strings.HasPrefix(strings.TrimSpace(l.Text), "MemTotal:") }) {
 		return lines[n:]
 	}
 	for _, l := range lines[:n] {
-		names := map[string][]string{"Mem:": {"MemTotal", "", "MemFree", "", "Buffers", "Cached"}, "Swap:": {"SwapTotal", "", "SwapFree"}}
+		names := map[string][]string{"Mem:": {"MemTotal", "", "MemFree", "", "Buffers", "Cached"},
+			"Swap:": {"SwapTotal", "", "SwapFree"}}
 		f := strings.Fields(l.Text)
 		for i, name := range names[f[0]] {
 			if v, err := strconv.ParseFloat(f[i+1], 64); err == nil && name != "" {

@@ -8,10 +8,12 @@ import (
 )
 
 // netDev counts packets of each interface.
-var netDev = counted{name: "/proc/net/dev", hints: []string{"Inter-|", "face |", ":"}, line: netDevLine, least: 1, read: readNetDev}.kind()
+var netDev = counted{name: "/proc/net/dev", hints: []string{"Inter-|", "face |", ":"},
+	line: netDevLine, least: 1, read: readNetDev}.kind()
 
 func netDevLine(text string) (string, pairs, bool) {
-	if strings.HasPrefix(text, "Inter-|") && strings.Contains(text, "Receive") || strings.HasPrefix(text, "face |bytes") {
+	if strings.HasPrefix(text, "Inter-|") && strings.Contains(text, "Receive") ||
+		strings.HasPrefix(text, "face |bytes") {
 		return "", pairs{}, true
 	}
 	name, rest, ok := strings.Cut(text, ":")
@@ -19,7 +21,9 @@ func netDevLine(text string) (string, pairs, bool) {
 	if !ok || len(f) != 16 || name == "" || len(name) > 15 || strings.ContainsAny(name, " \t") {
 		return "", pairs{}, false
 	}
-	m, ok := columns(f, "rx bytes", "rx packets", "rx errs", "rx drop", "rx fifo", "rx frame", "rx compressed", "multicast", "tx bytes", "tx packets", "tx errs", "tx drop", "tx fifo", "colls", "carrier", "tx compressed")
+	m, ok := columns(f, "rx bytes", "rx packets", "rx errs", "rx drop", "rx fifo", "rx frame",
+		"rx compressed", "multicast", "tx bytes", "tx packets", "tx errs", "tx drop", "tx fifo",
+		"colls", "carrier", "tx compressed")
 	return name, m, ok
 }
 
@@ -28,7 +32,8 @@ const lostShare = 0.001
 
 func readNetDev(p *attach.Part, c counts) attach.Reading {
 	by, when, boot, seconds := c.since()
-	r := attach.Reading{Title: "/proc/net/dev, " + plural(len(c.keys), "interface", "interfaces"), State: attach.Healthy, Boot: boot, Time: c.when[0].at}
+	r := attach.Reading{Title: "/proc/net/dev, " + plural(len(c.keys), "interface", "interfaces"),
+		State: attach.Healthy, Boot: boot, Time: c.when[0].at}
 	if !boot {
 		r.Title += fmt.Sprintf(", %d samples%s", len(c.when), over(seconds))
 	}
@@ -40,7 +45,8 @@ func readNetDev(p *attach.Part, c counts) attach.Reading {
 		if packets+drops+errs == 0 {
 			continue
 		}
-		text := fmt.Sprintf("%s: %s of %s packets dropped (%s), %s errors, %s", printed(k), number(drops), number(packets), percent(ratio(drops, packets)), number(errs), when)
+		text := fmt.Sprintf("%s: %s of %s packets dropped (%s), %s errors, %s", printed(k),
+			number(drops), number(packets), percent(ratio(drops, packets)), number(errs), when)
 		if seconds > 0 {
 			text += fmt.Sprintf("; %s/s in, %s/s out", mem(by(k+" rx bytes")/seconds), mem(by(k+" tx bytes")/seconds))
 		}
@@ -55,11 +61,14 @@ func readNetDev(p *attach.Part, c counts) attach.Reading {
 	case len(r.Figures) == 0:
 		r.State, r.Means = attach.CannotTell, "No interface counted packets."
 	case lost != "" && boot:
-		r.State, r.Means = attach.CannotTell, fmt.Sprintf("%s dropped packets at some time since boot: whether it still does, two readings tell.", printed(lost))
+		r.State, r.Means = attach.CannotTell,
+			fmt.Sprintf("%s dropped packets at some time since boot: whether it still does, two readings tell.", printed(lost))
 		r.Next = []attach.Next{{Command: "date; cat /proc/net/dev; sleep 10; date; cat /proc/net/dev", Why: "what was added in ten seconds"}}
 	case lost != "":
-		r.State, r.Means = attach.CannotTell, fmt.Sprintf("%s drops packets now; broadcasts and packets that nobody wants count as well.", printed(lost))
-		r.Next = []attach.Next{{Command: "nstat -n; sleep 10; nstat -z TcpRetransSegs TcpOutSegs", Why: "whether connections had to send again"}}
+		r.State, r.Means = attach.CannotTell,
+			fmt.Sprintf("%s drops packets now; broadcasts and packets that nobody wants count as well.", printed(lost))
+		r.Next = []attach.Next{{Command: "nstat -n; sleep 10; nstat -z TcpRetransSegs TcpOutSegs",
+			Why: "whether connections had to send again"}}
 	}
 	return r
 }

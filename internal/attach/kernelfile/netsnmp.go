@@ -119,7 +119,8 @@ func readSNMP(p *attach.Part) attach.Reading {
 	}
 	sent, again := by("Tcp OutSegs"), by("Tcp RetransSegs")
 	if sent > 0 {
-		r.Figures = append(r.Figures, fmt.Sprintf("%s of %s segments were sent again (%s), %s", number(again), number(sent), percent(ratio(again, sent)), when))
+		r.Figures = append(r.Figures, fmt.Sprintf("%s of %s segments were sent again (%s), %s",
+			number(again), number(sent), percent(ratio(again, sent)), when))
 	}
 	lost := ratio(again, sent) >= 0.005 && again >= 10
 	for _, l := range snmpLosses {
@@ -139,8 +140,10 @@ func readSNMP(p *attach.Part) attach.Reading {
 	case lost:
 		r.State = attach.CannotTell
 		r.Means = "Packets are lost now, in the network or at a socket that is not read fast enough."
-		r.Signs = []attach.Sign{{Grade: attach.Outside, Where: "the network, or a server that does not read its sockets in time", Proof: r.Figures[:1]}}
-		r.Next = []attach.Next{{Command: "ss -ti; ss -lnt", Why: "which connections send again, and whose queue of accept is full"}}
+		r.Signs = []attach.Sign{{Grade: attach.Outside,
+			Where: "the network, or a server that does not read its sockets in time", Proof: r.Figures[:1]}}
+		r.Next = []attach.Next{{Command: "ss -ti; ss -lnt",
+			Why: "which connections send again, and whose queue of accept is full"}}
 	default:
 		r.Means = "Next to nothing was lost between the samples."
 	}
@@ -148,44 +151,46 @@ func readSNMP(p *attach.Part) attach.Reading {
 }
 
 // sockStat counts sockets, and the memory they have in pages.
-var sockStat = counting(contextKind("/proc/net/sockstat", []string{"sockets: used", "TCP: inuse", "TCP6: inuse", "UDP6: inuse"}, func(lines []paste.Line) int {
-	rows := 0
-	n := run(lines, func(t string) bool {
-		f := strings.Fields(t)
-		if len(f) < 3 || len(f)%2 == 0 || !sockNames(strings.TrimSuffix(f[0], ":")) {
-			return false
-		}
-		rows++
-		return true
-	})
-	return attach.ClaimIf(rows >= 2, n)
-}, func(lines []string) (figures []string, means string) {
-	orphans := 0.0
-	for _, t := range lines {
-		f := strings.Fields(t)
-		if f[0] != "TCP:" && f[0] != "TCP6:" && f[0] != "sockets:" {
-			continue
-		}
-		var words []string
-		for i := 1; i+1 < len(f); i += 2 {
-			v, _ := count(f[i+1])
-			switch f[i] {
-			case "mem":
-				words = append(words, mem(v*pageSize)+" of buffers")
-			case "tw":
-				words = append(words, number(v)+" in TIME-WAIT")
-			case "inuse", "used", "orphan":
-				words = append(words, number(v)+" "+f[i])
-				orphans = max(orphans, map[bool]float64{true: v}[f[i] == "orphan"])
+var sockStat = counting(contextKind("/proc/net/sockstat",
+	[]string{"sockets: used", "TCP: inuse", "TCP6: inuse", "UDP6: inuse"}, func(lines []paste.Line) int {
+		rows := 0
+		n := run(lines, func(t string) bool {
+			f := strings.Fields(t)
+			if len(f) < 3 || len(f)%2 == 0 || !sockNames(strings.TrimSuffix(f[0], ":")) {
+				return false
 			}
+			rows++
+			return true
+		})
+		return attach.ClaimIf(rows >= 2, n)
+	}, func(lines []string) (figures []string, means string) {
+		orphans := 0.0
+		for _, t := range lines {
+			f := strings.Fields(t)
+			if f[0] != "TCP:" && f[0] != "TCP6:" && f[0] != "sockets:" {
+				continue
+			}
+			var words []string
+			for i := 1; i+1 < len(f); i += 2 {
+				v, _ := count(f[i+1])
+				switch f[i] {
+				case "mem":
+					words = append(words, mem(v*pageSize)+" of buffers")
+				case "tw":
+					words = append(words, number(v)+" in TIME-WAIT")
+				case "inuse", "used", "orphan":
+					words = append(words, number(v)+" "+f[i])
+					orphans = max(orphans, map[bool]float64{true: v}[f[i] == "orphan"])
+				}
+			}
+			figures = append(figures, strings.TrimSuffix(f[0], ":")+": "+strings.Join(words, ", "))
 		}
-		figures = append(figures, strings.TrimSuffix(f[0], ":")+": "+strings.Join(words, ", "))
-	}
-	if orphans >= 4096 {
-		figures = append(figures, number(orphans)+" orphans: at net.ipv4.tcp_max_orphans the kernel closes connections at once")
-	}
-	return figures, "It counts sockets at one instant; TIME-WAIT is the usual end of a connection, and no wait of a request."
-}), func(p *attach.Part) (facts []attach.Fact) {
+		if orphans >= 4096 {
+			figures = append(figures, number(orphans)+
+				" orphans: at net.ipv4.tcp_max_orphans the kernel closes connections at once")
+		}
+		return figures, "It counts sockets at one instant; TIME-WAIT is the usual end of a connection, and no wait of a request."
+	}), func(p *attach.Part) (facts []attach.Fact) {
 	for _, l := range p.Lines {
 		f := strings.Fields(l.Text)
 		for i, w := range f[:max(0, len(f)-1)] {

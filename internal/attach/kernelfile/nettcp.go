@@ -36,7 +36,8 @@ var netTCP = &attach.Kind{
 var socketLine = pattern.New(`^\s*\d+: ([0-9A-F]{8}(?:[0-9A-F]{24})?):([0-9A-F]{4}) [0-9A-F]{8}(?:[0-9A-F]{24})?:[0-9A-F]{4} ([0-9A-F]{2}) ([0-9A-F]{8}):([0-9A-F]{8}) [0-9A-F]{2}:[0-9A-F]{8} ([0-9A-F]{8})\b`)
 
 // tcpStates are the kernel's numbers of states (include/net/tcp_states.h).
-var tcpStates = map[string]string{"01": "ESTABLISHED", "02": "SYN_SENT", "03": "SYN_RECV", "04": "FIN_WAIT1", "05": "FIN_WAIT2", "06": "TIME_WAIT",
+var tcpStates = map[string]string{"01": "ESTABLISHED", "02": "SYN_SENT", "03": "SYN_RECV",
+	"04": "FIN_WAIT1", "05": "FIN_WAIT2", "06": "TIME_WAIT",
 	"07": "CLOSE", "08": "CLOSE_WAIT", "09": "LAST_ACK", "0A": "LISTEN", "0B": "CLOSING", "0C": "NEW_SYN_RECV"}
 
 // mostSockets bounds how many lines are read.
@@ -65,7 +66,8 @@ func readNetTCP(p *attach.Part) attach.Reading {
 			}
 		}
 	}
-	r := attach.Reading{Title: "/proc/net/tcp, " + plural(sockets, "socket", "sockets"), State: attach.CannotTell, Glance: true}
+	r := attach.Reading{Title: "/proc/net/tcp, " + plural(sockets, "socket", "sockets"),
+		State: attach.CannotTell, Glance: true}
 	var all []string
 	for _, s := range attach.Largest(states) {
 		if s != "" && len(all) < 4 {
@@ -74,17 +76,22 @@ func readNetTCP(p *attach.Part) attach.Reading {
 	}
 	r.Figures = append(r.Figures, strings.Join(all, ", "))
 	if unread+unsent > 0 {
-		r.Figures = append(r.Figures, fmt.Sprintf("established: %s received and not read, %s sent and not acknowledged", mem(float64(unread)), mem(float64(unsent))))
+		r.Figures = append(r.Figures,
+			fmt.Sprintf("established: %s received and not read, %s sent and not acknowledged",
+				mem(float64(unread)), mem(float64(unsent))))
 	}
 	if again > 0 {
-		r.Figures = append(r.Figures, plural(again, "established connection sends", "established connections send")+" again at this moment")
+		r.Figures = append(r.Figures, plural(again, "established connection sends",
+			"established connections send")+" again at this moment")
 	}
 	r.Means = "It says which connections there are, and nothing of how long anybody waits."
 	r.Not = "One look is a glance; data that lies in a queue for a moment is no loss."
 	if waiting > 0 {
-		r.Figures = append([]string{plural(int(waiting), "connection waits", "connections wait") + " to be accepted at port " + port}, r.Figures...)
+		r.Figures = append([]string{plural(int(waiting), "connection waits", "connections wait") +
+			" to be accepted at port " + port}, r.Figures...)
 		r.Means = "Connections wait to be accepted: the program comes late, or a burst has just come."
-		r.Next = []attach.Next{{Command: "ss -ltn; sleep 10; ss -ltn", Why: "Recv-Q against Send-Q of listening sockets: whether the queue stays full"}}
+		r.Next = []attach.Next{{Command: "ss -ltn; sleep 10; ss -ltn",
+			Why: "Recv-Q against Send-Q of listening sockets: whether the queue stays full"}}
 	}
 	return r
 }

@@ -53,10 +53,12 @@ func readNUMAMaps(p *attach.Part) attach.Reading {
 		ids = append(ids, n)
 	}
 	slices.SortFunc(ids, func(a, b int) int { return int(nodes[b]/1024) - int(nodes[a]/1024) })
-	r := attach.Reading{Title: fmt.Sprintf("numa_maps, %s", plural(len(p.Lines), "mapping", "mappings")), State: attach.Healthy, Glance: true}
+	r := attach.Reading{Title: fmt.Sprintf("numa_maps, %s",
+		plural(len(p.Lines), "mapping", "mappings")), State: attach.Healthy, Glance: true}
 	r.Who.PID = p.PID
 	for _, n := range ids {
-		r.Figures = append(r.Figures, fmt.Sprintf("%s on node %d (%s)", mem(nodes[n]), n, percent(ratio(nodes[n], total))))
+		r.Figures = append(r.Figures, fmt.Sprintf("%s on node %d (%s)", mem(nodes[n]), n,
+			percent(ratio(nodes[n], total))))
 	}
 	r.Not = "from which node the memory is used, nor how often"
 	switch {

@@ -93,8 +93,10 @@ func (o *oomdLog) read(text string) bool {
 			return true
 		}
 	}
-	o.watching = o.watching || strings.HasPrefix(text, "Dry Run: ") || strings.HasPrefix(text, "Default Memory Pressure")
-	return oomdField.MatchString(text) || oomctlTop.MatchString(text) || oomdLine.MatchString(text) || oomdUnit.MatchString(text)
+	o.watching = o.watching || strings.HasPrefix(text, "Dry Run: ") ||
+		strings.HasPrefix(text, "Default Memory Pressure")
+	return oomdField.MatchString(text) || oomctlTop.MatchString(text) ||
+		oomdLine.MatchString(text) || oomdUnit.MatchString(text)
 }
 
 func (k oomdKill) String() string {
@@ -102,13 +104,15 @@ func (k oomdKill) String() string {
 		return fmt.Sprintf("killed %s", printed(tail(k.group)))
 	}
 	if k.of == "" {
-		return fmt.Sprintf("killed %s: memory and swap were used up beyond %s", printed(path.Base(k.group)), printed(k.limit))
+		return fmt.Sprintf("killed %s: memory and swap were used up beyond %s",
+			printed(path.Base(k.group)), printed(k.limit))
 	}
 	text := ""
 	if k.group != "" {
 		text = "killed " + printed(path.Base(k.group)) + ": "
 	}
-	text += fmt.Sprintf("pressure of %s was %s, over its limit of %s", printed(tail(k.of)), printed(k.pressure), printed(k.limit))
+	text += fmt.Sprintf("pressure of %s was %s, over its limit of %s", printed(tail(k.of)),
+		printed(k.pressure), printed(k.limit))
 	if k.during != "" {
 		text += ", for " + printed(k.during) + " and more"
 	}
@@ -140,18 +144,21 @@ func (o *oomdLog) say(out *attach.Reading) {
 		out.Figures = append(out.Figures, o.over.String())
 	}
 	if o.processes != "" {
-		out.Figures = append(out.Figures, o.processes+map[bool]string{true: " process", false: " processes"}[o.processes == "1"]+" of the unit killed")
+		out.Figures = append(out.Figures, o.processes+
+			map[bool]string{true: " process", false: " processes"}[o.processes == "1"]+" of the unit killed")
 	}
 	worst := o.worst()
 	if worst != nil {
 		out.Figures = append(out.Figures, worst.String())
 	}
 	if o.system != "" {
-		out.Figures = append(out.Figures, "memory used: "+printed(o.system)+", swap "+printed(cmp.Or(o.swap, "not said")))
+		out.Figures = append(out.Figures, "memory used: "+printed(o.system)+", swap "+
+			printed(cmp.Or(o.swap, "not said")))
 	}
 	for _, g := range o.groups {
 		if years, _, ok := strings.Cut(g.total, "y "); ok && float(years) > 5 {
-			out.Figures = append(out.Figures, "the total of pressure is "+printed(g.total)+", which no machine has run: that counter is broken")
+			out.Figures = append(out.Figures, "the total of pressure is "+printed(g.total)+
+				", which no machine has run: that counter is broken")
 			break
 		}
 	}
@@ -163,14 +170,17 @@ func (o *oomdLog) judge(out *attach.Reading, worst *oomdGroup) {
 	case len(o.killed) > 0 && o.killed[0].bare:
 		say(out, attach.CannotTell, "A group was killed by systemd-oomd, not by the kernel; why is not in the paste.")
 	case len(o.killed) > 0 && o.killed[0].of == "":
-		say(out, attach.CannotTell, "A group was killed by systemd-oomd since memory and swap were used up: an end, and by itself no cause of latency.")
+		say(out, attach.CannotTell,
+			"A group was killed by systemd-oomd since memory and swap were used up: an end, and by itself no cause of latency.")
 		shortOfMemory(out, out.Figures[0])
 		out.Not = cmp.Or(out.Not, "who used the memory: the group that is killed is the one with most in swap")
 	case len(o.killed) > 0:
-		say(out, attach.CannotTell, "A group was killed by systemd-oomd, not by the kernel: tasks had waited for memory for so large a part of the time. That is time, and not that memory was full.")
+		say(out, attach.CannotTell,
+			"A group was killed by systemd-oomd, not by the kernel: tasks had waited for memory for so large a part of the time. That is time, and not that memory was full.")
 		shortOfMemory(out, out.Figures[0])
 	case o.over.of != "":
-		say(out, attach.CannotTell, "Tasks of a group wait for memory for a larger part of the time than systemd-oomd allows. That is time, and not that memory is full.")
+		say(out, attach.CannotTell,
+			"Tasks of a group wait for memory for a larger part of the time than systemd-oomd allows. That is time, and not that memory is full.")
 		shortOfMemory(out, out.Figures[0])
 	case o.processes != "":
 		say(out, attach.CannotTell, "A unit was killed by systemd-oomd, not by the kernel; why is not in the paste.")

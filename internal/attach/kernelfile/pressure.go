@@ -138,7 +138,8 @@ func pressureStalls(p *attach.Part) (out []stall, cgroup bool) {
 	title := ""
 	if f := strings.Fields(p.Title); len(named) == 0 && len(f) > 0 && len(f) <= 8 {
 		for _, w := range f {
-			cgroup = cgroup || strings.HasSuffix(strings.TrimRight(w, ":`"), ".pressure") && !strings.Contains(w, "/proc/")
+			cgroup = cgroup || strings.HasSuffix(strings.TrimRight(w, ":`"), ".pressure") &&
+				!strings.Contains(w, "/proc/")
 			if r := resourceOf(w); r != "" && title == "" {
 				title = r
 			}
@@ -231,7 +232,8 @@ const mostTotal = 20 * 365 * 86400 * 1e6
 
 // pressureCauses are the causes that pressure on a resource fits.
 var pressureCauses = map[string][]string{
-	"cpu": {"cpu-contention", "runqueue-saturation"}, "memory": {"direct-reclaim", "page-fault"}, "io": {"disk-wait", "page-fault"}, "irq": {"softirq"},
+	"cpu": {"cpu-contention", "runqueue-saturation"}, "memory": {"direct-reclaim", "page-fault"},
+	"io": {"disk-wait", "page-fault"}, "irq": {"softirq"},
 }
 
 func readPressure(p *attach.Part) attach.Reading {
@@ -250,7 +252,8 @@ func readPressure(p *attach.Part) attach.Reading {
 		if name == "" {
 			name = "a resource that the paste does not name"
 		}
-		text := fmt.Sprintf("%s, %s: %s of the last 10 s, %s of 60 s, %s of 300 s", name, s.kind, percent(s.avg[0]), percent(s.avg[1]), percent(s.avg[2]))
+		text := fmt.Sprintf("%s, %s: %s of the last 10 s, %s of 60 s, %s of 300 s", name, s.kind,
+			percent(s.avg[0]), percent(s.avg[1]), percent(s.avg[2]))
 		fact := FactPressureSome
 		if s.kind == "full" {
 			fact = FactPressureFull
@@ -282,7 +285,8 @@ func readPressure(p *attach.Part) attach.Reading {
 		}
 		for _, cause := range causesOf(s, cgroup) {
 			if !slices.ContainsFunc(r.Signs, func(x attach.Sign) bool { return x.Cause == cause }) {
-				r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Candidate, Share: top, Proof: []string{text}})
+				r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Candidate,
+					Share: top, Proof: []string{text}})
 			}
 		}
 	}
@@ -295,7 +299,8 @@ func readPressure(p *attach.Part) attach.Reading {
 		r.Signs = ruledOut(all, cgroup)
 		return r
 	}
-	r.Means = "Tasks wait for " + strings.Join(high, ", ") + "; whose, and whether requests wait with them, it does not say."
+	r.Means = "Tasks wait for " + strings.Join(high, ", ") +
+		"; whose, and whether requests wait with them, it does not say."
 	r.Next = []attach.Next{{Command: "whystall diagnose --pid PID", Why: "what the service's own threads wait for"}}
 	return r
 }
@@ -321,7 +326,8 @@ func ruledOut(all []stall, cgroup bool) (out []attach.Sign) {
 		}
 		for _, cause := range causesOf(s, cgroup) {
 			if cause != "page-fault" {
-				out = append(out, attach.Sign{Cause: cause, Grade: attach.Against, Proof: []string{s.resource + " pressure is under 0.5 %"}})
+				out = append(out, attach.Sign{Cause: cause, Grade: attach.Against,
+					Proof: []string{s.resource + " pressure is under 0.5 %"}})
 			}
 		}
 	}

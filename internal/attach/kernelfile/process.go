@@ -71,7 +71,8 @@ func readStatus(p *attach.Part) attach.Reading {
 			text += "; " + mem(shared) + " of what is resident is shared memory"
 		}
 		r.Figures = append(r.Figures, text)
-		r.Facts = append(r.Facts, attach.Fact{Name: FactRSS, Value: size("VmRSS")}, attach.Fact{Name: FactSwap, Value: size("VmSwap")})
+		r.Facts = append(r.Facts, attach.Fact{Name: FactRSS, Value: size("VmRSS")},
+			attach.Fact{Name: FactSwap, Value: size("VmSwap")})
 	}
 	if n, err := strconv.ParseFloat(v["Threads"], 64); err == nil {
 		text := plural(int(n), "thread", "threads")
@@ -84,7 +85,8 @@ func readStatus(p *attach.Part) attach.Reading {
 	r.Figures = slices.Insert(r.Figures, min(1, len(r.Figures)), statusNotes(v)...)
 	if vol, err := strconv.ParseFloat(v["voluntary_ctxt_switches"], 64); err == nil {
 		non := float(v["nonvoluntary_ctxt_switches"])
-		r.Figures = append(r.Figures, fmt.Sprintf("%s voluntary and %s involuntary switches of its first thread since its start (%s involuntary)", number(vol), number(non), percent(ratio(non, vol+non))))
+		r.Figures = append(r.Figures,
+			fmt.Sprintf("%s voluntary and %s involuntary switches of its first thread since its start (%s involuntary)", number(vol), number(non), percent(ratio(non, vol+non))))
 	}
 	if len(r.Figures) == 0 {
 		r.Figures = []string{plural(len(v), "field", "fields") + ", none of memory, threads or switches"}
@@ -96,8 +98,10 @@ func readStatus(p *attach.Part) attach.Reading {
 	case state == "T" || state == "t":
 		r.State = attach.CannotTell
 		r.Means = "The process is stopped, by a signal or a debugger: it does nothing until it is continued."
-		r.Signs = []attach.Sign{{Grade: attach.Outside, Where: "a signal or a debugger that stopped the process", Proof: []string{"State: " + printed(v["State"])}}}
-		r.Next = []attach.Next{{Command: "grep -E 'State|TracerPid' /proc/PID/status", Why: "whether it is still stopped, and by whom"}}
+		r.Signs = []attach.Sign{{Grade: attach.Outside,
+			Where: "a signal or a debugger that stopped the process", Proof: []string{"State: " + printed(v["State"])}}}
+		r.Next = []attach.Next{{Command: "grep -E 'State|TracerPid' /proc/PID/status",
+			Why: "whether it is still stopped, and by whom"}}
 	case state == "D":
 		r.State = attach.CannotTell
 		r.Means = "Its first thread was asleep in the kernel and could not be interrupted (D): one glance does not say for how long, nor what it waits for."
@@ -123,7 +127,8 @@ func statusNotes(v map[string]string) (out []string) {
 		out = append(out, "pid "+printed(t)+" traces it: a debugger or strace, which stops it at will")
 	}
 	if names := pendingSignals(v["SigPnd"], v["ShdPnd"]); len(names) > 0 {
-		out = append(out, plural(len(names), "signal waits", "signals wait")+" for it to take up: "+strings.Join(names[:min(4, len(names))], ", "))
+		out = append(out, plural(len(names), "signal waits", "signals wait")+" for it to take up: "+
+			strings.Join(names[:min(4, len(names))], ", "))
 	}
 	return out
 }
@@ -147,7 +152,8 @@ func pendingSignals(masks ...string) (out []string) {
 }
 
 // signalNames are those of signals that stop, continue or end a process, on all but MIPS and SPARC.
-var signalNames = map[int]string{1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 6: "SIGABRT", 9: "SIGKILL", 14: "SIGALRM", 15: "SIGTERM", 17: "SIGCHLD", 18: "SIGCONT", 19: "SIGSTOP", 20: "SIGTSTP"}
+var signalNames = map[int]string{1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 6: "SIGABRT", 9: "SIGKILL",
+	14: "SIGALRM", 15: "SIGTERM", 17: "SIGCHLD", 18: "SIGCONT", 19: "SIGSTOP", 20: "SIGTSTP"}
 
 // statLine is /proc/PID/stat: the name in brackets may hold anything, brackets and blanks included.
 var statLine = pattern.New(`^(\d{1,9}) \((.{0,64})\) ([RSDTtZXIKWP]) ((?:-?\d+ ){30,55}-?\d+)$`)
@@ -169,11 +175,14 @@ var procPIDStat = &attach.Kind{
 		}
 		pid, _ := strconv.Atoi(m[1])
 		r := attach.Reading{
-			Title: fmt.Sprintf("stat of %s (pid %d)", printed(m[2]), pid), State: attach.Healthy, Boot: true, Glance: true,
+			Title: fmt.Sprintf("stat of %s (pid %d)", printed(m[2]), pid), State: attach.Healthy,
+			Boot: true, Glance: true,
 			Who: attach.Who{PID: pid, Name: printed(m[2]), ParentPID: int(f[4])},
 			Figures: []string{
-				fmt.Sprintf("%s user and %s system time since its start, at 100 ticks a second", dur(f[14]*1e7), dur(f[15]*1e7)),
-				fmt.Sprintf("%s, %s resident at pages of 4 KiB", plural(int(f[20]), "thread", "threads"), mem(f[24]*pageSize)),
+				fmt.Sprintf("%s user and %s system time since its start, at 100 ticks a second",
+					dur(f[14]*1e7), dur(f[15]*1e7)),
+				fmt.Sprintf("%s, %s resident at pages of 4 KiB",
+					plural(int(f[20]), "thread", "threads"), mem(f[24]*pageSize)),
 				fmt.Sprintf("%s major and %s minor faults since its start", number(f[12]), number(f[10])),
 			},
 			Facts: []attach.Fact{{Name: FactThreads, Value: f[20]}, {Name: FactRSS, Value: f[24] * pageSize}},
@@ -206,10 +215,13 @@ var procSched = &attach.Kind{
 		}
 		return run(lines, func(t string) bool {
 			name, _, ok := pair(t)
-			if cut, rest, _ := strings.Cut(t, ":"); strings.TrimSpace(rest) == "" && schedKnown(strings.TrimSpace(cut)) {
+			if cut, rest, _ := strings.Cut(t, ":"); strings.TrimSpace(rest) == "" &&
+				schedKnown(strings.TrimSpace(cut)) {
 				return true // the paste ends before the value
 			}
-			return ok && schedKnown(name) && strings.Contains(t, ":") || schedHead.MatchString(t) || strings.Trim(t, "-") == "" || strings.HasPrefix(t, "numa_faults ") || strings.HasPrefix(t, "current_node")
+			return ok && schedKnown(name) && strings.Contains(t, ":") || schedHead.MatchString(t) ||
+				strings.Trim(t, "-") == "" || strings.HasPrefix(t, "numa_faults ") ||
+				strings.HasPrefix(t, "current_node")
 		})
 	},
 	Read: readSched,
@@ -247,7 +259,9 @@ func readSched(p *attach.Part) attach.Reading {
 	}
 	vol, non := m.get("nr_voluntary_switches"), m.get("nr_involuntary_switches")
 	if vol+non > 0 {
-		r.Figures = append(r.Figures, fmt.Sprintf("%s voluntary and %s involuntary switches since its start (%s involuntary)", number(vol), number(non), percent(ratio(non, vol+non))))
+		r.Figures = append(r.Figures,
+			fmt.Sprintf("%s voluntary and %s involuntary switches since its start (%s involuntary)",
+				number(vol), number(non), percent(ratio(non, vol+non))))
 	}
 	if io := m.get("se.statistics.iowait_sum", "iowait_sum") * 1e6; io > 0 {
 		r.Figures = append(r.Figures, dur(io)+" asleep for disks since its start")
@@ -305,7 +319,8 @@ func readRunDelay(r *attach.Reading, ran, waited, times float64) {
 		when = "Over its life"
 		r.Not = "what happens now, and who had the CPU meanwhile: it is an average since the thread started"
 	}
-	r.Next = []attach.Next{{Command: "cat /proc/PID/schedstat; sleep 10; cat /proc/PID/schedstat", Why: "the share of now"}}
+	r.Next = []attach.Next{{Command: "cat /proc/PID/schedstat; sleep 10; cat /proc/PID/schedstat",
+		Why: "the share of now"}}
 	if share < waitPart || waited < waitLeast {
 		r.State, r.Next = attach.Healthy, nil
 		r.Means = when + " it hardly waited for a CPU."
@@ -314,7 +329,8 @@ func readRunDelay(r *attach.Reading, ran, waited, times float64) {
 	r.State = attach.CannotTell
 	r.Means = fmt.Sprintf("%s it waited for a CPU in %s of the time in which it wanted one: others had it, or its group was out of quota.", when, percent(share))
 	for _, cause := range []string{"cpu-contention", "cpu-throttled"} {
-		r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Candidate, Share: share, Proof: []string{figure}})
+		r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Candidate, Share: share,
+			Proof: []string{figure}})
 	}
 }
 
@@ -323,7 +339,8 @@ func readRunDelay(r *attach.Reading, ran, waited, times float64) {
 func readSchedstat(files []file) (r attach.Reading) {
 	first, last := schedstatOf(files[0]), schedstatOf(files[len(files)-1])
 	r = attach.Reading{Title: "schedstat of a thread", Boot: true}
-	if len(files) > 1 && files[0].path == files[len(files)-1].path && last[0] >= first[0] && last[1] >= first[1] && last[2] >= first[2] {
+	if len(files) > 1 && files[0].path == files[len(files)-1].path && last[0] >= first[0] &&
+		last[1] >= first[1] && last[2] >= first[2] {
 		for i := range last {
 			last[i] -= first[i]
 		}

@@ -20,7 +20,8 @@ var limits = &attach.Kind{
 		})
 	},
 	Read: func(p *attach.Part) attach.Reading {
-		r := attach.Reading{Title: "limits of a process", State: attach.Healthy, Means: "Limits show as errors where they are reached (EMFILE, EAGAIN), and not as slowness.", Not: "how much of each is in use, and so whether one was reached"}
+		r := attach.Reading{Title: "limits of a process", State: attach.Healthy,
+			Means: "Limits show as errors where they are reached (EMFILE, EAGAIN), and not as slowness.", Not: "how much of each is in use, and so whether one was reached"}
 		r.Who.PID = p.PID
 		files := false // their limit stands first
 		for _, l := range p.Lines {
@@ -82,7 +83,8 @@ var procIO = &attach.Kind{
 	Read: func(p *attach.Part) attach.Reading {
 		all, m := pairSamples(p)
 		last := m[len(m)-1]
-		r := attach.Reading{Title: "/proc/PID/io, what a process read and wrote", State: attach.Context, Boot: true, Time: all[0].at}
+		r := attach.Reading{Title: "/proc/PID/io, what a process read and wrote",
+			State: attach.Context, Boot: true, Time: all[0].at}
 		r.Who.PID = p.PID
 		r.Means = "Amounts since the process started: they say nothing of how long it waited for them."
 		get, when := func(n string) float64 { return last.get(n) }, "since its start"
@@ -92,8 +94,10 @@ var procIO = &attach.Kind{
 			r.Means = "Amounts between two readings: they say nothing of how long it waited for them."
 		}
 		r.Figures = []string{
-			fmt.Sprintf("%s read from disks, %s written to them, %s", mem(get("read_bytes")), mem(get("write_bytes")), when),
-			fmt.Sprintf("%s read and %s written by system calls, page cache and sockets included", mem(get("rchar")), mem(get("wchar"))),
+			fmt.Sprintf("%s read from disks, %s written to them, %s", mem(get("read_bytes")),
+				mem(get("write_bytes")), when),
+			fmt.Sprintf("%s read and %s written by system calls, page cache and sockets included",
+				mem(get("rchar")), mem(get("wchar"))),
 			fmt.Sprintf("%s calls to read, %s to write", number(get("syscr")), number(get("syscw"))),
 		}
 		r.Next = []attach.Next{{Command: "pidstat -d -p PID 1 10", Why: "rates, and iodelay"}}
@@ -134,10 +138,12 @@ var procCgroup = &attach.Kind{
 			}
 		}
 		if len(r.Figures) == 0 {
-			r.Figures = []string{plural(len(p.Lines), "controller", "controllers") + ", neither cpu nor memory among them"}
+			r.Figures = []string{plural(len(p.Lines), "controller", "controllers") +
+				", neither cpu nor memory among them"}
 		}
 		r.Means = "It says where the quota and the limits of the process are to be found; nothing of slowness."
-		r.Next = []attach.Next{{Command: nextQuota(r.Who.Cgroup, v1), Why: "the quota, and how often it stopped the group"}}
+		r.Next = []attach.Next{{Command: nextQuota(r.Who.Cgroup, v1),
+			Why: "the quota, and how often it stopped the group"}}
 		return r
 	},
 }
@@ -182,7 +188,8 @@ func readMounts(p *attach.Part) attach.Reading {
 			root = kind
 		}
 		switch kind {
-		case "nfs", "nfs4", "cifs", "smb3", "ceph", "glusterfs", "fuse.glusterfs", "9p", "lustre", "fuse.s3fs", "gfs2", "ocfs2":
+		case "nfs", "nfs4", "cifs", "smb3", "ceph", "glusterfs", "fuse.glusterfs", "9p", "lustre",
+			"fuse.s3fs", "gfs2", "ocfs2":
 			remote = append(remote, printed(where)+" ("+kind+")")
 		case "cgroup":
 			for _, o := range strings.Split(options, ",") {
@@ -200,7 +207,8 @@ func readMounts(p *attach.Part) attach.Reading {
 	}
 	r.Figures = append(r.Figures, groups...)
 	if len(remote) > 0 {
-		r.Figures = append([]string{"over the network: " + strings.Join(remote[:min(3, len(remote))], ", ")}, r.Figures...)
+		r.Figures = append([]string{"over the network: " +
+			strings.Join(remote[:min(3, len(remote))], ", ")}, r.Figures...)
 	}
 	if root != "" {
 		r.Figures = append([]string{"the root is " + printed(root)}, r.Figures...)

@@ -52,7 +52,8 @@ type session struct {
 // promptFolder is the folder of a cgroup that a prompt shows; "": none.
 func promptFolder(prompt string) string {
 	_, rest, ok := strings.Cut(prompt, groupRoot)
-	if end := strings.IndexAny(rest, " ]#$>%)"); ok && end >= 0 && (rest[0] == '/' || end == 0) && !strings.ContainsAny(rest[:end], ";|&'\"") {
+	if end := strings.IndexAny(rest, " ]#$>%)"); ok && end >= 0 && (rest[0] == '/' || end == 0) &&
+		!strings.ContainsAny(rest[:end], ";|&'\"") {
 		if before, _, _ := strings.Cut(prompt, groupRoot); !strings.ContainsAny(before, "$#%>") {
 			return groupRoot + strings.TrimRight(rest[:end], "/")
 		}

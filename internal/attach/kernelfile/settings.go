@@ -57,7 +57,8 @@ func parseSysctl(text string) (s setting, ok bool) {
 	name, v, ok := strings.Cut(text, "=")
 	name = strings.TrimSpace(name)
 	root, rest, dotted := strings.Cut(name, ".")
-	if !ok || !dotted || rest == "" || !sysctlRoots(root) || strings.ContainsAny(name, " \t\"'(){}[]:,+&|") || rest[0] >= 'A' && rest[0] <= 'Z' {
+	if !ok || !dotted || rest == "" || !sysctlRoots(root) ||
+		strings.ContainsAny(name, " \t\"'(){}[]:,+&|") || rest[0] >= 'A' && rest[0] <= 'Z' {
 		return s, false
 	}
 	return setting{name, strings.Join(strings.Fields(v), " ")}, true
@@ -119,7 +120,8 @@ func bites(s setting) (cause, why string) {
 		}
 	case "vm.dirty_ratio":
 		if n, ok := value(v); ok && n > 40 {
-			return "disk-wait", "that part of available memory may be dirty before writers have to wait, and then they wait long"
+			return "disk-wait",
+				"that part of available memory may be dirty before writers have to wait, and then they wait long"
 		}
 	case "transparent_hugepage/enabled":
 		if v == "always" {
@@ -134,11 +136,16 @@ func bites(s setting) (cause, why string) {
 }
 
 // shown are the settings that matter for latency, the first ones most.
-var shown = []string{"transparent_hugepage/enabled", "transparent_hugepage/defrag", "vm.min_free_kbytes", "vm.zone_reclaim_mode", "kernel.numa_balancing", "vm.swappiness", "vm.watermark_scale_factor", "vm.dirty_ratio",
-	"vm.dirty_background_ratio", "vm.dirty_bytes", "net.core.somaxconn", "net.ipv4.tcp_max_syn_backlog", "kernel.sched_cfs_bandwidth_slice_us", "vm.overcommit_memory", "kernel.pid_max", "kernel.threads-max"}
+var shown = []string{"transparent_hugepage/enabled", "transparent_hugepage/defrag",
+	"vm.min_free_kbytes", "vm.zone_reclaim_mode", "kernel.numa_balancing", "vm.swappiness",
+	"vm.watermark_scale_factor", "vm.dirty_ratio",
+	"vm.dirty_background_ratio", "vm.dirty_bytes", "net.core.somaxconn",
+	"net.ipv4.tcp_max_syn_backlog", "kernel.sched_cfs_bandwidth_slice_us", "vm.overcommit_memory",
+	"kernel.pid_max", "kernel.threads-max"}
 
 func readSettings(all []setting) attach.Reading {
-	r := attach.Reading{Title: plural(len(all), "setting of the kernel", "settings of the kernel"), State: attach.Healthy, Means: "None of them is one that is known to bite."}
+	r := attach.Reading{Title: plural(len(all), "setting of the kernel", "settings of the kernel"),
+		State: attach.Healthy, Means: "None of them is one that is known to bite."}
 	values := map[string]string{}
 	var risks []string
 	for _, s := range all {
@@ -159,10 +166,12 @@ func readSettings(all []setting) attach.Reading {
 	}
 	for _, s := range all {
 		if len(r.Figures) < 3 && !slices.Contains(shown, s.name) {
-			r.Figures = append(r.Figures, printed(s.name)+" = "+printed(strings.Join(strings.Fields(chosen(s.value)), " "))+inPages(s))
+			r.Figures = append(r.Figures, printed(s.name)+" = "+
+				printed(strings.Join(strings.Fields(chosen(s.value)), " "))+inPages(s))
 		}
 	}
-	if chosen(values["transparent_hugepage/defrag"]) == "madvise" || values["transparent_hugepage/defrag"] == "" && chosen(values["transparent_hugepage/enabled"]) == "madvise" {
+	if chosen(values["transparent_hugepage/defrag"]) == "madvise" ||
+		values["transparent_hugepage/defrag"] == "" && chosen(values["transparent_hugepage/enabled"]) == "madvise" {
 		r.Means += " A program that asks for huge pages (MADV_HUGEPAGE) does free and compact memory itself when it touches them; others do not."
 	}
 	r.Not = "that a setting costs anybody time: what it does shows in counters and recordings"

@@ -58,14 +58,17 @@ var smaps = &attach.Kind{
 var procMaps = &attach.Kind{
 	Name: "/proc/PID/maps", Hints: []string{"-"}, Yields: []string{"smaps"},
 	Claim: func(lines []paste.Line) int {
-		if dash := strings.IndexByte(lines[0].Text, '-'); dash < 4 || dash > 32 || !mapLine.MatchString(strings.TrimSpace(lines[0].Text)) {
+		if dash := strings.IndexByte(lines[0].Text, '-'); dash < 4 || dash > 32 ||
+			!mapLine.MatchString(strings.TrimSpace(lines[0].Text)) {
 			return 0
 		}
 		return run(lines, mapLine.MatchString)
 	},
 	Read: func(p *attach.Part) attach.Reading {
-		if strings.HasSuffix(strings.TrimSpace(p.Lines[0].Text), "[rollup]") { // it stands for all mappings, and is none
-			return attach.Reading{Title: "smaps_rollup, its head alone", State: attach.CannotTell, Means: "What stands below its first line is cut off."}
+		if strings.HasSuffix(strings.TrimSpace(p.Lines[0].Text),
+			"[rollup]") { // it stands for all mappings, and is none
+			return attach.Reading{Title: "smaps_rollup, its head alone", State: attach.CannotTell,
+				Means: "What stands below its first line is cut off."}
 		}
 		var size float64
 		arena, anon := 0.0, 0
@@ -81,7 +84,9 @@ var procMaps = &attach.Kind{
 				}
 			}
 		}
-		r := attach.Reading{Title: "map of an address space", State: attach.Healthy, Figures: []string{fmt.Sprintf("%s, %s of them anonymous, %s of address space", plural(len(p.Lines), "mapping", "mappings"), number(float64(anon)), mem(size))}}
+		r := attach.Reading{Title: "map of an address space", State: attach.Healthy,
+			Figures: []string{fmt.Sprintf("%s, %s of them anonymous, %s of address space",
+				plural(len(p.Lines), "mapping", "mappings"), number(float64(anon)), mem(size))}}
 		r.Who.PID = p.PID
 		r.Means = "It says what is mapped, not what is resident or touched: nothing follows for latency."
 		if arena > 0 {
@@ -185,7 +190,8 @@ func readSmaps(p *attach.Part) attach.Reading {
 		lines = append(lines, strings.TrimSpace(l.Text))
 	}
 	s := sumSmaps(lines)
-	r := attach.Reading{Title: fmt.Sprintf("smaps, %s", plural(max(1, s.mappings), "mapping", "mappings")), State: attach.Healthy, Glance: true}
+	r := attach.Reading{Title: fmt.Sprintf("smaps, %s",
+		plural(max(1, s.mappings), "mapping", "mappings")), State: attach.Healthy, Glance: true}
 	if s.rollup {
 		r.Title = "smaps_rollup, the memory of a process"
 		if s.mappings > 1 {
@@ -225,7 +231,8 @@ func readSmaps(p *attach.Part) attach.Reading {
 	if !s.rollup && s.mappings > 3 && s.biggestRSS > 0 {
 		r.Figures = append(r.Figures, fmt.Sprintf("the largest is %s with %s", printed(s.biggest), mem(s.biggestRSS)))
 	}
-	r.Facts = []attach.Fact{{Name: FactRSS, Value: s.rss}, {Name: FactAnonHuge, Value: s.huge}, {Name: FactSwap, Value: s.swap}}
+	r.Facts = []attach.Fact{{Name: FactRSS, Value: s.rss}, {Name: FactAnonHuge, Value: s.huge},
+		{Name: FactSwap, Value: s.swap}}
 	if s.arena > 0 {
 		r.Facts = append(r.Facts, attach.Fact{Name: FactGoArena, Value: s.arena})
 	}
@@ -248,7 +255,8 @@ func readSmaps(p *attach.Part) attach.Reading {
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("%s of the process is swapped out: touching it takes major faults.", mem(s.swap))
 		r.Signs = []attach.Sign{{Cause: "page-fault", Grade: attach.Risk, Proof: r.Figures[2:3]}}
-		r.Next = []attach.Next{{Command: "grep -E 'majflt|ctxt' /proc/PID/status; vmstat 1 10", Why: "whether pages come in from swap now (si)"}}
+		r.Next = []attach.Next{{Command: "grep -E 'majflt|ctxt' /proc/PID/status; vmstat 1 10",
+			Why: "whether pages come in from swap now (si)"}}
 	case s.rollup && s.mappings == 1 && s.pss > 0 && s.pss < s.rss/2:
 		r.Means = fmt.Sprintf("Most of what is resident is shared: by its share the process holds %s, and not %s; nothing in it costs time by itself.", mem(s.pss), mem(s.rss))
 	default:
@@ -272,7 +280,8 @@ func bareSmaps(s memorySums, r attach.Reading) attach.Reading {
 	r.Title, r.State = "fields of smaps, summed up, without units", attach.CannotTell
 	r.Figures = []string{fmt.Sprintf("%s resident, if they are of KiB as the file itself", mem(s.rss*1024))}
 	if s.huge > 0 {
-		r.Figures = append(r.Figures, fmt.Sprintf("%s of it in huge pages (%s)", mem(s.huge*1024), percent(ratio(s.huge, s.rss))))
+		r.Figures = append(r.Figures, fmt.Sprintf("%s of it in huge pages (%s)", mem(s.huge*1024),
+			percent(ratio(s.huge, s.rss))))
 	}
 	r.Means = "It is memory of a process, summed up; nothing in it costs time by itself."
 	r.Not = "anything about latency, nor which mapping has the memory"

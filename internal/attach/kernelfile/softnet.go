@@ -27,16 +27,19 @@ var softnet = &attach.Kind{
 		}
 		packets, dropped, squeezed := softnetSums(all[len(all)-1].lines)
 		cpus := len(all[len(all)-1].lines)
-		r := attach.Reading{Title: fmt.Sprintf("softnet_stat, %s", plural(cpus, "CPU", "CPUs")), Boot: true, State: attach.Healthy, Time: all[0].at}
+		r := attach.Reading{Title: fmt.Sprintf("softnet_stat, %s", plural(cpus, "CPU", "CPUs")),
+			Boot: true, State: attach.Healthy, Time: all[0].at}
 		when := "since boot"
 		if len(all) > 1 && len(all[0].lines) == cpus {
 			a, b, c := softnetSums(all[0].lines)
 			if packets >= a && dropped >= b && squeezed >= c {
-				packets, dropped, squeezed, r.Boot, when = packets-a, dropped-b, squeezed-c, false, "between the samples"+over(span(all))
+				packets, dropped, squeezed, r.Boot, when = packets-a, dropped-b, squeezed-c, false,
+					"between the samples"+over(span(all))
 			}
 		}
 		r.Figures = []string{
-			fmt.Sprintf("%s packets dropped because the backlog was full (%s of %s), %s", number(dropped), percent(ratio(dropped, packets)), number(packets), when),
+			fmt.Sprintf("%s packets dropped because the backlog was full (%s of %s), %s",
+				number(dropped), percent(ratio(dropped, packets)), number(packets), when),
 			fmt.Sprintf("%s times the softirq ran out of its budget (time_squeeze)", number(squeezed)),
 		}
 		if b := softnetBusiest(all[len(all)-1].lines); b != "" {
@@ -61,7 +64,8 @@ var softnet = &attach.Kind{
 			r.State = attach.CannotTell
 			r.Means = "Packets were dropped before any socket saw them: connections wait for them to be sent again."
 			r.Signs = []attach.Sign{{Cause: "softirq", Grade: attach.Candidate, Proof: r.Figures[:1]}}
-			r.Next = []attach.Next{{Command: "cat /proc/softirqs; sleep 10; cat /proc/softirqs", Why: "which CPU handles the packets"}}
+			r.Next = []attach.Next{{Command: "cat /proc/softirqs; sleep 10; cat /proc/softirqs",
+				Why: "which CPU handles the packets"}}
 		}
 		return r
 	},
@@ -74,7 +78,8 @@ const manySqueezes = 1000
 func claimSoftnet(lines []paste.Line) int {
 	n := run(lines, softnetLine.MatchString)
 	if n > 0 {
-		if n < len(lines) && lines[n].Command == "" && len(lines[n].Text) > 17 && softnetPart.MatchString(strings.TrimSpace(lines[n].Text)) {
+		if n < len(lines) && lines[n].Command == "" && len(lines[n].Text) > 17 &&
+			softnetPart.MatchString(strings.TrimSpace(lines[n].Text)) {
 			n++
 		}
 		return n

@@ -23,7 +23,8 @@ var procStack = &attach.Kind{
 			return 0
 		}
 		first := strings.TrimSpace(lines[0].Text)
-		titled := stackTitle.MatchString(first) && len(lines) > 1 && lines[1].Command == "" && stackLine.MatchString(strings.TrimSpace(lines[1].Text))
+		titled := stackTitle.MatchString(first) && len(lines) > 1 && lines[1].Command == "" &&
+			stackLine.MatchString(strings.TrimSpace(lines[1].Text))
 		if !titled && !stackLine.MatchString(first) {
 			return 0
 		}
@@ -68,7 +69,8 @@ func readStacks(p *attach.Part) attach.Reading {
 		if marked := strings.HasPrefix(m[1], "?"); !marked && !leftOver(m[3], m[4]) {
 			stack = append(stack, m[2])
 		}
-		if strings.HasPrefix(m[2], "entry_SYSCALL") || strings.HasPrefix(m[2], "ret_from_fork") || m[2] == "system_call_fastpath" || m[2] == "el0_svc_naked" || m[2] == "el0t_64_sync" {
+		if strings.HasPrefix(m[2], "entry_SYSCALL") || strings.HasPrefix(m[2], "ret_from_fork") ||
+			m[2] == "system_call_fastpath" || m[2] == "el0_svc_naked" || m[2] == "el0t_64_sync" {
 			end()
 		}
 	}
@@ -96,7 +98,8 @@ func readWaits(all []wait) attach.Reading {
 	case len(outside) > 0:
 		r.Means = fmt.Sprintf("At this moment threads wait for %s, outside what whystall can look into.", outside[0])
 	case len(signs) > 0:
-		r.Means = fmt.Sprintf("At this moment threads wait in the kernel: %s.", strings.ToLower(signs[0].Proof[0][:1])+signs[0].Proof[0][1:])
+		r.Means = fmt.Sprintf("At this moment threads wait in the kernel: %s.",
+			strings.ToLower(signs[0].Proof[0][:1])+signs[0].Proof[0][1:])
 	case slices.ContainsFunc(counts, func(c waitCount) bool {
 		return c.wait.fills
 	}):
@@ -168,7 +171,8 @@ var wchan = &attach.Kind{
 		r := readWaits(all)
 		r.Title = fmt.Sprintf("wait channels (wchan) of %s", plural(len(all)+running, "thread", "threads"))
 		if running > 0 {
-			r.Figures = append(r.Figures, plural(running, "thread has", "threads have")+" none: they run, or the kernel does not say")
+			r.Figures = append(r.Figures, plural(running, "thread has", "threads have")+
+				" none: they run, or the kernel does not say")
 		}
 		return r
 	},
@@ -236,13 +240,16 @@ func wchanLine(t string) (function string, count int, ok bool) {
 	if w == "-" || w == "0" || w == "WCHAN" {
 		return w, count, true
 	}
-	return w, count, strings.Trim(w, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.") == "" && strings.Trim(w, "0123456789_.") != "" && functionName(w)
+	return w, count, strings.Trim(w,
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.") == "" &&
+		strings.Trim(w, "0123456789_.") != "" && functionName(w)
 }
 
 // functionName refuses names of files: after a dot only a compiler's suffix may stand.
 func functionName(w string) bool {
 	_, suffix, dotted := strings.Cut(w, ".")
-	return !dotted || strings.HasPrefix(suffix, "isra") || strings.HasPrefix(suffix, "constprop") || strings.HasPrefix(suffix, "part") || strings.HasPrefix(suffix, "cold") || strings.HasPrefix(suffix, "llvm")
+	return !dotted || strings.HasPrefix(suffix, "isra") || strings.HasPrefix(suffix, "constprop") ||
+		strings.HasPrefix(suffix, "part") || strings.HasPrefix(suffix, "cold") || strings.HasPrefix(suffix, "llvm")
 }
 
 // knownWait reports whether the kernel's waits have this function.

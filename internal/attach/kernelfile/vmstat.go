@@ -53,7 +53,8 @@ var claimVmstat = starting("a-z", 80, repeated(func(lines []paste.Line) int {
 	return claimPairs(lines, counterOfHost, vmstatSure, nil, 8)
 }))
 
-var vmstatCounters = []string{"pgalloc_normal", "pgfree", "pgfault", "pgmajfault", "pgpgin", "allocstall_normal", "compact_stall", "pgscan_direct", "pswpin"}
+var vmstatCounters = []string{"pgalloc_normal", "pgfree", "pgfault", "pgmajfault", "pgpgin",
+	"allocstall_normal", "compact_stall", "pgscan_direct", "pswpin"}
 
 func readVmstat(p *attach.Part) attach.Reading {
 	all, m := pairSamples(p)
@@ -68,20 +69,26 @@ func readVmstat(p *attach.Part) attach.Reading {
 		}
 	}
 	r := attach.Reading{
-		Title: fmt.Sprintf("/proc/vmstat, %s, read once", plural(len(last.order), "counter", "counters")), Boot: true, Time: all[0].at, Flaws: last.flaws,
+		Title: fmt.Sprintf("/proc/vmstat, %s, read once",
+			plural(len(last.order), "counter", "counters")), Boot: true, Time: all[0].at, Flaws: last.flaws,
 		Figures: []string{stallsText(last)},
-		Facts:   []attach.Fact{{Name: FactAllocstalls, Value: stalls(last)}, {Name: FactCompactStalls, Value: last.get("compact_stall")}},
-		Next:    []attach.Next{{Command: "cat /proc/vmstat; sleep 10; date; cat /proc/vmstat", Why: "two readings give rates"}},
-		Not:     "when it happened: counters since boot are no rate",
+		Facts: []attach.Fact{{Name: FactAllocstalls, Value: stalls(last)},
+			{Name: FactCompactStalls, Value: last.get("compact_stall")}},
+		Next: []attach.Next{{Command: "cat /proc/vmstat; sleep 10; date; cat /proc/vmstat",
+			Why: "two readings give rates"}},
+		Not: "when it happened: counters since boot are no rate",
 	}
 	if last.has("pgscan_direct") || last.has("pgscan_kswapd") {
-		r.Figures = append(r.Figures, reclaimText(last.get("pgsteal_direct"), last.get("pgsteal_kswapd"))+" since boot"+inVain(last))
+		r.Figures = append(r.Figures,
+			reclaimText(last.get("pgsteal_direct"), last.get("pgsteal_kswapd"))+" since boot"+inVain(last))
 	}
 	if n := last.get("oom_kill"); n > 0 {
-		r.Figures = append(r.Figures, plural(int(n), "process", "processes")+" killed for lack of memory since boot, the host's or a cgroup's")
+		r.Figures = append(r.Figures, plural(int(n), "process", "processes")+
+			" killed for lack of memory since boot, the host's or a cgroup's")
 	}
 	if last.has("pgmajfault") || last.has("pswpin") {
-		r.Figures = append(r.Figures, readsText(last, func(n string) string { return number(last.get(n)) })+" since boot")
+		r.Figures = append(r.Figures,
+			readsText(last, func(n string) string { return number(last.get(n)) })+" since boot")
 	}
 	if v := last.get("numa_pages_migrated"); v > 0 {
 		r.Figures = append(r.Figures, number(v)+" pages moved between NUMA nodes since boot")
@@ -92,20 +99,24 @@ func readVmstat(p *attach.Part) attach.Reading {
 	if v := last.get("nr_free_pages"); v > 0 {
 		text := mem(v*pageSize) + " free at this moment"
 		if last.has("nr_file_pages") && last.has("nr_anon_pages") {
-			text += fmt.Sprintf(", %s page cache, %s anonymous", mem(last.get("nr_file_pages")*pageSize), mem(last.get("nr_anon_pages")*pageSize))
+			text += fmt.Sprintf(", %s page cache, %s anonymous",
+				mem(last.get("nr_file_pages")*pageSize), mem(last.get("nr_anon_pages")*pageSize))
 		}
 		r.Figures = append(r.Figures, text)
 	}
 	asked := stallsKnown(last)
 	switch n := stalls(last) + last.get("compact_stall"); {
 	case !asked:
-		r.State, r.Means = attach.CannotTell, "It has none of the counters of allocation stalls, so nothing follows for latency."
-		if held, cache := last.get("nr_slab_unreclaimable")*pageSize, last.get("nr_file_pages")*pageSize; held >= 4<<30 && last.has("nr_file_pages") && cache < held/20 {
+		r.State, r.Means = attach.CannotTell,
+			"It has none of the counters of allocation stalls, so nothing follows for latency."
+		if held, cache := last.get("nr_slab_unreclaimable")*pageSize,
+			last.get("nr_file_pages")*pageSize; held >= 4<<30 && last.has("nr_file_pages") && cache < held/20 {
 			figure := fmt.Sprintf("%s of the kernel's objects that cannot be given back (nr_slab_unreclaimable), and %s of page cache", mem(held), mem(cache))
 			r.Figures = append([]string{figure}, r.Figures[1:]...)
 			r.Figures = slices.DeleteFunc(r.Figures, func(s string) bool { return s == slabText(held) })
 			r.Means = fmt.Sprintf("The kernel's own objects hold %s, and little is left as page cache: memory may be short by them; the counters of allocation stalls, which would tell, are not in it.", mem(held))
-			r.Next = append([]attach.Next{{Command: "slabtop -o -s c | head -20", Why: "whose objects they are: a file system's, a driver's, the network's"}}, r.Next...)
+			r.Next = append([]attach.Next{{Command: "slabtop -o -s c | head -20",
+				Why: "whose objects they are: a file system's, a driver's, the network's"}}, r.Next...)
 		}
 	case n < fewStalls && last.get("pswpin") == 0 && last.sum("pgsteal_direct") == 0:
 		r.State = attach.Healthy
@@ -204,14 +215,16 @@ func inVain(m pairs) string {
 	if !hasCounter(m, "pgsteal_direct") || looked < 1e6 || freed > 0.1*looked {
 		return ""
 	}
-	return fmt.Sprintf("; these threads looked at %s pages and could free %s of them", number(looked), nearly(ratio(freed, looked)))
+	return fmt.Sprintf("; these threads looked at %s pages and could free %s of them",
+		number(looked), nearly(ratio(freed, looked)))
 }
 
 func reclaimText(direct, kswapd float64) string {
 	if direct+kswapd == 0 {
 		return "no page reclaimed"
 	}
-	return fmt.Sprintf("%s pages reclaimed by threads that wanted memory, %s by kswapd (%s direct)", number(direct), number(kswapd), percent(ratio(direct, direct+kswapd)))
+	return fmt.Sprintf("%s pages reclaimed by threads that wanted memory, %s by kswapd (%s direct)",
+		number(direct), number(kswapd), percent(ratio(direct, direct+kswapd)))
 }
 
 // What counts per second. One stall takes about a millisecond or more, so ten a second are a
@@ -230,7 +243,8 @@ func readVmstatPair(all []sample, g grown) attach.Reading {
 	kswapd := g.byPrefix("pgsteal_kswapd")
 	major, swap, moved := g.by("pgmajfault"), g.by("pswpin"), g.by("numa_pages_migrated")
 	r := attach.Reading{
-		Title: fmt.Sprintf("/proc/vmstat, %d samples%s", len(all), over(g.seconds)), Time: all[0].at, State: attach.Healthy,
+		Title: fmt.Sprintf("/proc/vmstat, %d samples%s", len(all), over(g.seconds)),
+		Time:  all[0].at, State: attach.Healthy,
 		Figures: []string{stallGrowth(g, alloc, compact)},
 		Not:     "whose threads stalled, and for how long: these are counters of the host",
 	}
@@ -257,30 +271,38 @@ func readVmstatPair(all []sample, g grown) attach.Reading {
 	}
 	if g.seconds > 0 {
 		r.Facts = []attach.Fact{
-			{Name: FactAllocstallRate, Value: alloc / g.seconds}, {Name: FactCompactStallRate, Value: compact / g.seconds},
-			{Name: FactMajorFaultRate, Value: major / g.seconds}, {Name: FactDirectReclaim, Value: direct / g.seconds}, {Name: FactNUMAMigrations, Value: moved / g.seconds},
+			{Name: FactAllocstallRate, Value: alloc / g.seconds},
+			{Name: FactCompactStallRate, Value: compact / g.seconds},
+			{Name: FactMajorFaultRate, Value: major / g.seconds},
+			{Name: FactDirectReclaim, Value: direct / g.seconds}, {Name: FactNUMAMigrations, Value: moved / g.seconds},
 		}
 	}
 	if enough(alloc+compact, g.seconds, stallRate, stallTotal) {
 		r.State = attach.Ill
 		r.Means = "Threads have to free or compact memory themselves before they get any."
-		r.Signs = append(r.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Found, Sure: finding.Possible, Proof: r.Figures[:min(2, len(r.Figures))]})
-		r.Next = append(r.Next, attach.Next{Command: "whystall diagnose --pid PID", Why: "whether threads of the service are in reclaim, and how long"})
+		r.Signs = append(r.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Found,
+			Sure: finding.Possible, Proof: r.Figures[:min(2, len(r.Figures))]})
+		r.Next = append(r.Next, attach.Next{Command: "whystall diagnose --pid PID",
+			Why: "whether threads of the service are in reclaim, and how long"})
 	} else if stallsKnown(g.to) {
 		r.Signs = append(r.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Against})
 	}
-	if enough(swap, g.seconds, swapRate, stallTotal) || enough(major, g.seconds, majorRate, stallTotal) || enough(refault, g.seconds, refaultRate, 1e5) {
-		r.Signs = append(r.Signs, attach.Sign{Cause: "page-fault", Grade: attach.Candidate, Proof: []string{reads}}, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate, Proof: []string{reads}})
+	if enough(swap, g.seconds, swapRate, stallTotal) ||
+		enough(major, g.seconds, majorRate, stallTotal) || enough(refault, g.seconds, refaultRate, 1e5) {
+		r.Signs = append(r.Signs, attach.Sign{Cause: "page-fault", Grade: attach.Candidate,
+			Proof: []string{reads}}, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate, Proof: []string{reads}})
 		r.Means += " Pages have to be read from disk or swap when they are touched: programs that start do that as well."
 	}
 	if g.seconds > 0 && moved/g.seconds >= migrateRate {
-		r.Signs = append(r.Signs, attach.Sign{Cause: "numa-balancing", Grade: attach.Candidate, Proof: r.Figures[len(r.Figures)-1:]})
+		r.Signs = append(r.Signs, attach.Sign{Cause: "numa-balancing", Grade: attach.Candidate,
+			Proof: r.Figures[len(r.Figures)-1:]})
 		r.Means += " The kernel moves many pages between NUMA nodes."
 	}
 	r.Means = strings.TrimSpace(r.Means)
 	switch {
 	case r.Means == "" && !stallsKnown(g.to):
-		r.State, r.Means = attach.CannotTell, "It has none of the counters of allocation stalls, so little follows for latency."
+		r.State, r.Means = attach.CannotTell,
+			"It has none of the counters of allocation stalls, so little follows for latency."
 	case r.Means == "" && g.seconds == 0 && alloc+compact >= fewStalls/10:
 		r.State, r.Signs = attach.CannotTell, nil
 		r.Means = "Threads had to free or compact memory themselves between the samples; without the time between them it is no rate."

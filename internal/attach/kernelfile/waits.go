@@ -48,7 +48,8 @@ func waitOf(functions []string) wait {
 			w.place = remotePlace(name)
 		}
 		w.io = w.io || waitsForBlocks(name)
-		w.cond = w.cond || strings.HasPrefix(name, "__cv_") || strings.HasPrefix(name, "cv_wait") || strings.HasPrefix(name, "cv_timedwait")
+		w.cond = w.cond || strings.HasPrefix(name, "__cv_") || strings.HasPrefix(name, "cv_wait") ||
+			strings.HasPrefix(name, "cv_timedwait")
 		switch {
 		case w.block != sched.BlockOther && w.block != sched.BlockUnknown:
 		case moduleRests(name):
@@ -59,7 +60,9 @@ func waitOf(functions []string) wait {
 		}
 		// Who wants to write waits for this lock as long as the file system is frozen.
 		// Before Linux 5.7 it sleeps as any other that waits for a rw-semaphore.
-		if percpu := strings.HasPrefix(functions[0], "percpu_") || w.at == "percpu_rwsem_wait" || w.at == "percpu_down_read" || w.at == name; percpu && (name == "mnt_want_write" || name == "__sb_start_write" || name == "sb_start_write") {
+		if percpu := strings.HasPrefix(functions[0], "percpu_") || w.at == "percpu_rwsem_wait" ||
+			w.at == "percpu_down_read" || w.at == name; percpu &&
+			(name == "mnt_want_write" || name == "__sb_start_write" || name == "sb_start_write") {
 			w.place = "a frozen file system (fsfreeze, or a snapshot that is being taken)"
 		}
 	}
@@ -79,7 +82,8 @@ func waitOf(functions []string) wait {
 // what that one waits for, is not on the stack.
 func locksPage(name string) bool {
 	switch name {
-	case "__lock_page", "lock_page", "__lock_page_killable", "__lock_page_or_retry", "__folio_lock", "folio_lock", "__folio_lock_killable", "__folio_lock_or_retry":
+	case "__lock_page", "lock_page", "__lock_page_killable", "__lock_page_or_retry", "__folio_lock",
+		"folio_lock", "__folio_lock_killable", "__folio_lock_or_retry":
 		return true
 	}
 	return false
@@ -100,7 +104,8 @@ func freesMemory(name string) bool {
 func endsTransaction(name string) bool {
 	name, _, _ = strings.Cut(name, ".")
 	switch name {
-	case "jbd2_journal_commit_transaction", "journal_commit_transaction", "jbd2_journal_wait_updates", "jbd2_journal_lock_updates":
+	case "jbd2_journal_commit_transaction", "journal_commit_transaction",
+		"jbd2_journal_wait_updates", "jbd2_journal_lock_updates":
 		return true
 	}
 	return false
@@ -109,10 +114,15 @@ func endsTransaction(name string) bool {
 // blockWaits start the names of functions in which the kernel itself waits for blocks. A file
 // system that waits without one of them waits for its journal or a lock: as a rule for a disk, too,
 // which another thread waits for, but a deadlock looks the same.
-var blockWaits = []string{"io_schedule", "bit_wait_io", "folio_wait_", "wait_on_page_", "__lock_page", "lock_page", "__folio_lock", "sleep_on_page", "sleep_on_buffer", "sync_page", "sync_buffer",
-	"blk_", "submit_bio_wait", "wbt_wait", "rq_qos_", "__rq_qos_", "get_request", "__wait_on_buffer", "wait_on_buffer", "__sync_dirty_buffer", "balance_dirty_pages", "dio_await", "do_blockdev_direct_IO",
-	"filemap_fdatawait", "__filemap_fdatawait", "file_fdatawait", "filemap_write_and_wait", "file_write_and_wait", "wb_wait_for_completion", "wait_sb_inodes", "blkdev_issue_flush",
-	"xfs_buf_iowait", "xlog_wait_on_iclog", "xfs_log_force", "_xfs_log_force", "__xfs_log_force", "iomap_dio_rw", "__iomap_dio_rw", "swap_read", "zio_wait", "md_", "raid1_", "raid10_", "raid5_", "dm_", "bch_"}
+var blockWaits = []string{"io_schedule", "bit_wait_io", "folio_wait_", "wait_on_page_",
+	"__lock_page", "lock_page", "__folio_lock", "sleep_on_page", "sleep_on_buffer", "sync_page", "sync_buffer",
+	"blk_", "submit_bio_wait", "wbt_wait", "rq_qos_", "__rq_qos_", "get_request",
+	"__wait_on_buffer", "wait_on_buffer", "__sync_dirty_buffer", "balance_dirty_pages", "dio_await",
+	"do_blockdev_direct_IO",
+	"filemap_fdatawait", "__filemap_fdatawait", "file_fdatawait", "filemap_write_and_wait",
+	"file_write_and_wait", "wb_wait_for_completion", "wait_sb_inodes", "blkdev_issue_flush",
+	"xfs_buf_iowait", "xlog_wait_on_iclog", "xfs_log_force", "_xfs_log_force", "__xfs_log_force",
+	"iomap_dio_rw", "__iomap_dio_rw", "swap_read", "zio_wait", "md_", "raid1_", "raid10_", "raid5_", "dm_", "bch_"}
 
 func waitsForBlocks(name string) bool {
 	return slices.ContainsFunc(blockWaits, func(p string) bool { return strings.HasPrefix(name, p) })
@@ -121,21 +131,31 @@ func waitsForBlocks(name string) bool {
 // schedules knows functions that stand on every stack of a thread that sleeps.
 func schedules(name string) bool {
 	switch name {
-	case "__schedule", "schedule", "schedule_timeout", "schedule_preempt_disabled", "io_schedule", "io_schedule_timeout", "__switch_to", "context_switch", "bit_wait", "bit_wait_io",
-		"__wait_on_bit", "out_of_line_wait_on_bit", "wait_for_completion", "__wait_for_common", "wait_for_common", "__down", "down", "_raw_spin_lock_irqsave", "dump_stack",
-		"prepare_to_wait", "prepare_to_wait_event", "prepare_to_wait_exclusive", "autoremove_wake_function", "__wake_up", "cv_wait_common", "__cv_wait", "__cv_wait_sig", "__cv_timedwait_common", "cv_timedwait_common", "__cv_timedwait", "__cond_resched", "schedule_hrtimeout_range", "schedule_hrtimeout_range_clock":
+	case "__schedule", "schedule", "schedule_timeout", "schedule_preempt_disabled", "io_schedule",
+		"io_schedule_timeout", "__switch_to", "context_switch", "bit_wait", "bit_wait_io",
+		"__wait_on_bit", "out_of_line_wait_on_bit", "wait_for_completion", "__wait_for_common",
+		"wait_for_common", "__down", "down", "_raw_spin_lock_irqsave", "dump_stack",
+		"prepare_to_wait", "prepare_to_wait_event", "prepare_to_wait_exclusive",
+		"autoremove_wake_function", "__wake_up", "cv_wait_common", "__cv_wait", "__cv_wait_sig",
+		"__cv_timedwait_common", "cv_timedwait_common", "__cv_timedwait", "__cond_resched",
+		"schedule_hrtimeout_range", "schedule_hrtimeout_range_clock":
 		return true
 	}
-	return strings.HasPrefix(name, "rwsem_down_") || strings.HasPrefix(name, "__mutex_lock") || strings.HasPrefix(name, "__down_") || strings.HasPrefix(name, "call_rwsem_")
+	return strings.HasPrefix(name, "rwsem_down_") || strings.HasPrefix(name, "__mutex_lock") ||
+		strings.HasPrefix(name, "__down_") || strings.HasPrefix(name, "call_rwsem_")
 }
 
 // remotePlace says whose answer a function of a network file system waits for.
 func remotePlace(name string) string {
 	for prefix, place := range map[string]string{
-		"nfs_": "the NFS server", "nfs4_": "the NFS server", "nfs3_": "the NFS server", "rpc_": "the NFS server", "__rpc_": "the NFS server",
+		"nfs_": "the NFS server", "nfs4_": "the NFS server", "nfs3_": "the NFS server",
+		"rpc_": "the NFS server", "__rpc_": "the NFS server",
 		"ceph_": "the Ceph cluster", "cifs_": "the SMB server", "smb2_": "the SMB server", "SMB2_": "the SMB server",
-		"fuse_": "the program behind a FUSE file system", "request_wait_answer": "the program behind a FUSE file system", "__fuse_request": "the program behind a FUSE file system",
-		"gfs2_": "the cluster's lock manager", "dlm_": "the cluster's lock manager", "p9_client": "the 9P server", "drbd_": "the other node of DRBD",
+		"fuse_":               "the program behind a FUSE file system",
+		"request_wait_answer": "the program behind a FUSE file system",
+		"__fuse_request":      "the program behind a FUSE file system",
+		"gfs2_":               "the cluster's lock manager", "dlm_": "the cluster's lock manager",
+		"p9_client": "the 9P server", "drbd_": "the other node of DRBD",
 	} {
 		if strings.HasPrefix(name, prefix) && name != "rpc_async_schedule" {
 			return place
@@ -151,7 +171,8 @@ func moduleRests(name string) bool {
 
 // diskModule knows file systems and block drivers outside of the kernel's own tree, or stacked.
 func diskModule(name string) bool {
-	for _, p := range []string{"zio_", "txg_", "zil_", "dmu_", "zfs_", "spa_", "md_", "raid5_", "raid1_", "raid10_", "dm_", "bch_", "btree_", "vdev_", "reiserfs_", "ocfs2_"} {
+	for _, p := range []string{"zio_", "txg_", "zil_", "dmu_", "zfs_", "spa_", "md_", "raid5_",
+		"raid1_", "raid10_", "dm_", "bch_", "btree_", "vdev_", "reiserfs_", "ocfs2_"} {
 		if strings.HasPrefix(name, p) {
 			return true
 		}
@@ -224,7 +245,8 @@ func waitWords(w wait) string {
 	case sched.BlockFutex:
 		return "a futex (a lock or a condition of the program)"
 	case sched.BlockNetwork:
-		if strings.HasPrefix(w.at, "do_poll") || strings.HasPrefix(w.at, "do_select") || strings.HasPrefix(w.at, "do_sys_poll") || strings.HasPrefix(w.at, "poll_schedule") {
+		if strings.HasPrefix(w.at, "do_poll") || strings.HasPrefix(w.at, "do_select") ||
+			strings.HasPrefix(w.at, "do_sys_poll") || strings.HasPrefix(w.at, "poll_schedule") {
 			return "a socket, a pipe or another file that it polls"
 		}
 		return "a socket"
@@ -279,7 +301,8 @@ func countWaits(all []wait) []waitCount {
 		}
 		return 0
 	}
-	slices.SortStableFunc(out, func(a, b waitCount) int { return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(lock(a), lock(b))) })
+	slices.SortStableFunc(out,
+		func(a, b waitCount) int { return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(lock(a), lock(b))) })
 	return out
 }
 
@@ -289,7 +312,8 @@ func (c waitCount) String() string {
 		in = append(in, printed(f))
 	}
 	if len(in) == 0 {
-		return fmt.Sprintf("%s, most likely for %s (no function on the stacks is sure)", plural(c.n, "thread waits", "threads wait"), c.words)
+		return fmt.Sprintf("%s, most likely for %s (no function on the stacks is sure)",
+			plural(c.n, "thread waits", "threads wait"), c.words)
 	}
 	return fmt.Sprintf("%s for %s, in %s", plural(c.n, "thread waits", "threads wait"), c.words, strings.Join(in, ", "))
 }
@@ -307,13 +331,15 @@ func waitSigns(counts []waitCount, total int, long bool) (signs []attach.Sign, o
 	for _, c := range counts {
 		if c.wait.place != "" {
 			outside = append(outside, c.wait.place)
-			signs = append(signs, attach.Sign{Grade: attach.Outside, Where: c.wait.place, Share: ratio(float64(c.n), float64(total)), Proof: []string{c.String()}})
+			signs = append(signs, attach.Sign{Grade: attach.Outside, Where: c.wait.place,
+				Share: ratio(float64(c.n), float64(total)), Proof: []string{c.String()}})
 			continue
 		}
 		if cause := causeOf(c.wait.block); cause != "" && !(cause == "disk-wait" && open && !blocks && !c.wait.frees) {
 			if !slices.Contains(causes, cause) {
 				causes = append(causes, cause)
-				signs = append(signs, attach.Sign{Cause: cause, Grade: attach.Candidate, Share: ratio(float64(c.n), float64(total)), Proof: []string{c.String()}})
+				signs = append(signs, attach.Sign{Cause: cause, Grade: attach.Candidate,
+					Share: ratio(float64(c.n), float64(total)), Proof: []string{c.String()}})
 			}
 		}
 	}
@@ -326,7 +352,8 @@ func waitSigns(counts []waitCount, total int, long bool) (signs []attach.Sign, o
 		case lock(s.Cause) && other:
 			s.BecauseOf = firstOther(causes, lock)
 		case s.Cause == "disk-wait" && !blocks:
-		case long && !lock(s.Cause) && !slices.ContainsFunc(causes, func(c string) bool { return !lock(c) && c != s.Cause }) && len(outside) == 0:
+		case long && !lock(s.Cause) &&
+			!slices.ContainsFunc(causes, func(c string) bool { return !lock(c) && c != s.Cause }) && len(outside) == 0:
 			s.Grade, s.Sure = attach.Found, finding.Possible
 		}
 	}
@@ -345,6 +372,7 @@ func firstOther(causes []string, not func(string) bool) string {
 // idleOnly reports whether no wait is one that costs anybody time, as far as its place tells.
 func idleOnly(counts []waitCount) bool {
 	return !slices.ContainsFunc(counts, func(c waitCount) bool {
-		return c.wait.place != "" || c.wait.fills || causeOf(c.wait.block) != "" || c.wait.block == sched.BlockOther || c.wait.block == sched.BlockUnknown
+		return c.wait.place != "" || c.wait.fills || causeOf(c.wait.block) != "" ||
+			c.wait.block == sched.BlockOther || c.wait.block == sched.BlockUnknown
 	})
 }

@@ -12,7 +12,8 @@ import (
 // printed bounds and cleans what a paste puts into a sentence.
 func printed(text string) string {
 	text = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r == 0xfffd || r >= 0x80 && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
+		if r < ' ' || r == 0x7f || r == 0xfffd || r >= 0x80 && r < 0xa0 || r >= 0x202a &&
+			r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
 			return '?'
 		}
 		return r

@@ -16,7 +16,8 @@ import (
 
 // All lists the kinds of all rooms.
 func All() []*attach.Kind {
-	return slices.Concat(goruntime.Kinds(), kernelfile.Kinds(), systool.Kinds(), profiler.Kinds(), stackdump.Kinds(), database.Kinds())
+	return slices.Concat(goruntime.Kinds(), kernelfile.Kinds(), systool.Kinds(), profiler.Kinds(),
+		stackdump.Kinds(), database.Kinds())
 }
 
 // Table is the list of All for cutting texts. It is made once, as its search takes some memory.

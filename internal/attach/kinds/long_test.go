@@ -10,8 +10,10 @@ import (
 )
 
 // inLogs are samples of kinds that are not scattered, and of some that are.
-var inLogs = []string{"dump-sigquit/paste", "dump-journal/paste", "innodb-semaphores/paste", "vmstat-swapping/paste", "loadavg/paste",
-	"jstack-deadlock/paste", "top-three-screens/paste", "psi-io-prompt/paste", "dmesg-oom-cgroup/paste", "etcd-text-slow-apply/paste", "ps-aux/paste"}
+var inLogs = []string{"dump-sigquit/paste", "dump-journal/paste", "innodb-semaphores/paste",
+	"vmstat-swapping/paste", "loadavg/paste",
+	"jstack-deadlock/paste", "top-three-screens/paste", "psi-io-prompt/paste",
+	"dmesg-oom-cgroup/paste", "etcd-text-slow-apply/paste", "ps-aux/paste"}
 
 // What stands in the middle and at the end of a long log is known as by itself.
 func TestLongLogHolds(t *testing.T) {
@@ -71,7 +73,8 @@ func TestCutShortInLog(t *testing.T) {
 			rows = len(p.Lines)
 		}
 	}
-	if want := 2 * bytes.Count(log, []byte("ms clock")); err != nil || len(parts) != 2 || cycles != want || rows > bytes.Count(status, []byte("\n")) || rows == 0 {
+	if want := 2 * bytes.Count(log, []byte("ms clock")); err != nil || len(parts) != 2 ||
+		cycles != want || rows > bytes.Count(status, []byte("\n")) || rows == 0 {
 		t.Errorf("%d parts with %d cycles, want %d, and %d lines of a status; %v", len(parts), cycles, want, rows, err)
 	}
 }
@@ -81,10 +84,12 @@ func TestLongDump(t *testing.T) {
 	var text bytes.Buffer
 	text.WriteString("it hangs:\n\n")
 	for n := 1; text.Len() < 30<<20; n++ {
-		text.WriteString("goroutine " + strings.Repeat("1", n%5+1) + " [select, 5 minutes]:\nmain.work(0xc000010000)\n\t/src/main.go:10 +0x1d\ncreated by main.main\n\t/src/main.go:5 +0x2a\n\n")
+		text.WriteString("goroutine " + strings.Repeat("1", n%5+1) +
+			" [select, 5 minutes]:\nmain.work(0xc000010000)\n\t/src/main.go:10 +0x1d\ncreated by main.main\n\t/src/main.go:5 +0x2a\n\n")
 	}
 	parts, _, _, err := attach.Stream("x", &text, Table())
-	if err != nil || len(parts) != 1 || parts[0].Kind.Name != "goroutine dump" || parts[0].Left == 0 || len(parts[0].Lines) < 30_000 {
+	if err != nil || len(parts) != 1 || parts[0].Kind.Name != "goroutine dump" ||
+		parts[0].Left == 0 || len(parts[0].Lines) < 30_000 {
 		t.Errorf("%d parts, %v", len(parts), err)
 	}
 }
