@@ -160,7 +160,11 @@ func readCallLines(p *attach.Part) *callTrace {
 		if d := c.at - before.at; before.name != "" && before.at >= 0 && c.at >= 0 && !c.relative && c.tid == before.tid && d > t.gap.seconds {
 			t.gap = tracedCall{name: before.name, seconds: d}
 		}
+		if k := callWaits[before.name]; before.at >= 0 && c.at >= before.at && !c.relative && c.tid == before.tid && (k == waitIdle || k == waitLock || k == waitChild) {
+			t.between += c.at - before.at
+		}
 		before = c
+		t.spin.line(text, &c)
 		t.add(&c)
 		inCalls[c.tid] += max(c.seconds, 0)
 		longest = max(longest, inCalls[c.tid])
@@ -241,10 +245,17 @@ func (t *callTrace) reading(title, slows string) attach.Reading {
 	if t.waitForOne(&r) {
 		return r
 	}
+	if t.spins(&r) {
+		return r
+	}
 	if !t.timed {
 		r.Means = "No line says how long its call took (strace -T)."
 		if t.gap.seconds > 0 {
-			r.Figures = append(r.Figures, fmt.Sprintf("most time between two lines: %s from %s on", lasts(t.gap.seconds), t.gap.name))
+			line := fmt.Sprintf("most time between two lines: %s from %s on", lasts(t.gap.seconds), t.gap.name)
+			if len(t.threads) == 1 && t.between >= 0.5*t.span {
+				line += fmt.Sprintf("; %s of %s passed from calls on that wait for work, for time to pass or for a lock", lasts(min(t.between, t.span)), lasts(t.span))
+			}
+			r.Figures = append(r.Figures, line)
 			r.Means += " Between two lines of a thread its call ran, and what the program did after it."
 			if k := callWaits[t.gap.name]; k == waitIdle || k == waitLock || k == waitChild {
 				r.Means += fmt.Sprintf(" The longest such time is behind %s, which waits for work, for time to pass or for a lock.", t.gap.name)
