@@ -296,11 +296,7 @@ func readIostat(p *attach.Part) attach.Reading {
 		if !headed {
 			v.Title, when = "iostat, one report: an average of a long time", "on average"
 		}
-		disks := devices(all[:1]) // a device that serves next to nothing may have any time of a request
-		slices.SortStableFunc(disks, func(a, b device) int { return cmp.Compare(b.util, a.util) })
-		for _, d := range disks[:min(2, len(disks))] {
-			v.figure("%s: %s", when, d)
-		}
+		longAverages(v, devices(all[:1]), when)
 		if c, known := reportsCPU(all[:1]); known {
 			v.figure("%s: CPUs %s", when, c)
 		}

@@ -1,6 +1,10 @@
 package systool
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
 
 // peaks notes the report in which requests took longest.
 func (d *device) peaks(all []report, name string) {
@@ -37,4 +41,20 @@ func (d device) lateByOne(v *verdict) {
 	v.means("requests to %s take %s ms at the median and up to %s ms, though few are asked: who waits for each write, as a log that is synced does, waits as long", d.name, plain(d.worst()), plain(max(d.peak, d.worst())))
 	v.not("%util and the queue say how much is asked of a disk, and not how fast it answers")
 	v.next("biolatency-bpfcc -D 10 1", "how long single requests take")
+}
+
+// longAverages lists the busiest devices of a long time, and the one with the longest requests. One
+// that serves next to nothing may have any time of a request.
+func longAverages(v *verdict, disks []device, when string) {
+	slices.SortStableFunc(disks, func(a, b device) int { return cmp.Compare(b.util, a.util) })
+	for _, d := range disks[:min(2, len(disks))] {
+		v.figure("%s: %s", when, d)
+	}
+	if len(disks) < 3 {
+		return
+	}
+	late := slices.MaxFunc(disks, func(a, b device) int { return cmp.Compare(a.worst(), b.worst()) })
+	if late.worst() >= awaitSlow && late.worst() > max(disks[0].worst(), disks[1].worst()) {
+		v.figure("%s: %s", when, late)
+	}
 }

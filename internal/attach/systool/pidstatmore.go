@@ -198,7 +198,11 @@ func (run *pidstatRun) disk(v *verdict) {
 			case w < 0.05*r:
 				does = "reads"
 			}
-			v.means("%s %s a lot: how long it waits for that is not in it", top[0], does)
+			if run.columns["iodelay"] {
+				v.means("%s %s a lot, and iodelay is 0 in all rows: no wait for the disk was counted", top[0], does)
+			} else {
+				v.means("%s %s a lot: how long it waits for that is not in it", top[0], does)
+			}
 			v.next("iostat -x 1 10", "r_await and w_await: how long requests take")
 		}
 		if run.columns["iodelay"] {
