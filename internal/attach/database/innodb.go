@@ -30,6 +30,7 @@ var (
 	semaWriter = pattern.New(`a writer \(thread id (\d+)\) has reserved it in mode\s+(wait exclusive|\w+)`)
 	semaMutex  = pattern.New(`Mutex (?:at )?(0x[0-9a-f]+|\S+)(?:,? Mutex (\S+))? created (\S+)|Mutex at (0x[0-9a-f]+)`)
 	trxWaiting = pattern.New(`TRX HAS BEEN WAITING (\d+) (SEC|us|µs|seconds)`)
+	rowLocks   = pattern.New(`\block struct\(s\).*, (\d+) row lock\(s\)`)
 	trxLine    = pattern.New(`^---TRANSACTION (\w+), (not started|ACTIVE(?: \([^)]*\))? ?(\d+)?)`)
 	trxTable   = pattern.New("of table [`\"]?(\\S+?)[`\"]?[.][`\"]?([^`\" ]+)")
 	pendFlush  = pattern.New(`Pending flushes \(fsync\)(?: log: (\d+); buffer pool: (\d+)|: (\d+))`)
@@ -130,6 +131,8 @@ type innoState struct {
 	deadAt            string // when the latest deadlock was
 	active            int
 	longestActive     float64
+	longestRows       float64 // row locks of that transaction; 0: none, or not said
+	inLongest         bool    // the lines are of that transaction
 	deadlock          bool
 	pendPages         float64 // writes of pages that have not come back
 	flushing          bool    // the main thread waits for the log's flush
@@ -191,7 +194,11 @@ func readInnoDB(p *attach.Part) attach.Reading {
 		r.outside("old row versions that a long transaction keeps from being purged", r.Figures[len(r.Figures)-1], 0)
 	}
 	if s.active > 0 {
-		r.figure(fmt.Sprintf("%s active, the longest for %.0f s", attach.Plural(s.active, "transaction"), s.longestActive))
+		line := fmt.Sprintf("%s active, the longest for %.0f s", attach.Plural(s.active, "transaction"), s.longestActive)
+		if s.longestRows >= 1000 {
+			line += fmt.Sprintf(" with %s locks of rows", count(s.longestRows))
+		}
+		r.figure(line)
 	}
 	if len(s.dead) > 0 && !s.status(p) {
 		s.deadEnd(r)
@@ -285,7 +292,15 @@ func (s *innoState) line(text string, at *semaphore) *semaphore {
 	if m := trxLine.FindStringSubmatch(t); m != nil && m[3] != "" {
 		v, _ := number(m[3])
 		s.active++
-		s.longestActive = max(s.longestActive, v)
+		if s.inLongest = s.active == 1 || v > s.longestActive; s.inLongest {
+			s.longestActive, s.longestRows = v, 0
+		}
+	} else if strings.HasPrefix(t, "---TRANSACTION") {
+		s.inLongest = false
+	}
+	if m := rowLocks.FindStringSubmatch(t); m != nil && s.inLongest {
+		s.longestRows, _ = number(m[1])
+		s.inLongest = false
 	}
 	if m := pendFlush.FindStringSubmatch(t); m != nil {
 		s.pendLog, _ = number(m[1] + m[3])
