@@ -288,7 +288,7 @@ func (t *thread) does() string {
 	case t.cropped && len(t.frames) > 0:
 		return "the innermost frames are left out; it is below" + in(short(t.frames[0].fn))
 	case p == inRead:
-		return "it waits in " + t.call + t.calledBy(at) + " for what the other end of a pipe or socket sends, or reads a file"
+		return "it waits in " + t.call + t.calledBy(at) + " for what comes from a pipe, a socket or a terminal, or reads a file"
 	case p == inWrite:
 		return "it is in " + t.call + t.calledBy(at) + ": it writes, or waits until the other end of a pipe or socket takes it"
 	}
