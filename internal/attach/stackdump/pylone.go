@@ -74,7 +74,7 @@ func (d *dump) lonePython(r *attach.Reading) {
 		r.Means = "It runs, or waits in this call, within a callback of asyncio's event loop: the loop's other tasks do not run meanwhile."
 	case t.active():
 		line = "the one thread is at work: " + line
-		r.Means = "py-spy calls it active: it computes at this instant, or is in a call. How much time goes there, samples over some seconds tell."
+		r.Means = strings.Fields(d.tool)[0] + " calls it active: it computes at this instant, or is in a call. How much time goes there, samples over some seconds tell."
 		r.Not = "One look is no share of the time: it says neither how long nor how often the thread is there."
 		again = attach.Next{Command: "py-spy record --duration 30 --pid " + d.pidWord(), Why: "which share of the time each function takes"}
 	case t.doing == lock, t.doing == remote, t.doing == pooled:
@@ -134,7 +134,7 @@ func (d *dump) atWork(r *attach.Reading) {
 		}
 	}
 	if n := len(words); n > 0 && n <= 3 && n < len(d.threads) && len(r.Signs) == 0 {
-		r.Figures = append([]string{"at work, or in a call that py-spy does not take for a wait: " + strings.Join(words, "; ")}, r.Figures...)
+		r.Figures = append([]string{"at work, or in a call that " + strings.Fields(d.tool)[0] + " does not take for a wait: " + strings.Join(words, "; ")}, r.Figures...)
 	}
 }
 

@@ -18,8 +18,14 @@ var pyStack = &attach.Kind{
 		d := parsePyStack(p.Lines)
 		d.tool, d.whole = "pystack", "pystack remote "+d.pidWord()
 		r := d.readPython()
+		if len(d.threads) == 1 && d.threads[0].gil() && len(r.Signs) == 0 {
+			r.Means = "It has the GIL: it computes at this instant, or is in a call that keeps the GIL."
+		}
 		for _, l := range p.Lines {
 			text := strings.TrimSpace(l.Text)
+			if strings.HasPrefix(text, "Core file information:") {
+				r.Next = nil // that process may be long gone
+			}
 			if strings.HasPrefix(text, "The core file seems to have been generated on demand") {
 				r.Figures = append(r.Figures, "a core that was made on demand: the process did not crash")
 			}
