@@ -38,6 +38,7 @@
 //	profdelay.go    of mutexes and blocking: where others waited
 //	profgoroutine.go of goroutines: a dump, or its sums
 //	proftext.go     what go tool pprof prints
+//	proftables.go   of it: what its tables, traces and heads say
 //	collapsed.go    of it: tables that a page joined into one line
 //	proflist.go     of it: -list
 //	profstandard.go of Go's standard library: who calls it
