@@ -400,7 +400,7 @@ func readMySQLSlow(p *attach.Part) attach.Reading {
 		}
 		r.outside("the plan: it examines many rows", line, 1)
 		r.next("EXPLAIN the statement", "shows what it reads, and by which index")
-	case 2*small >= len(took):
+	case small > 0 && 2*small >= slow: // quick ones beside them explain nothing
 		r.Means = fmt.Sprintf("%s examined few rows and still took long, and no field says why. A row's lock, a slow disk, a lack of CPU and views of the server's own tables look alike. Lock_time holds no row locks in all versions.", attach.Plural(small, "statement"))
 		r.next("mysql -e 'SHOW ENGINE INNODB STATUS\\G'; iostat -x 1 10", "tell locks of rows from a slow disk, while it is slow")
 		return r.done(attach.CannotTell)
