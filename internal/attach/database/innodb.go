@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
-	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/format/paste"
 	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
@@ -330,72 +329,4 @@ func (s *innoState) line(text string, at *semaphore) *semaphore {
 	}
 	s.deadlock = s.deadlock || strings.HasPrefix(t, "LATEST DETECTED DEADLOCK")
 	return at
-}
-
-// semaphores reports the engine's own locks, the one with most waiters first.
-func (s *innoState) semaphores(r *result) {
-	byLock := map[string]*semaphore{}
-	for _, w := range s.semas {
-		key := cmp.Or(w.lock, w.site)
-		if at := byLock[key]; at != nil {
-			at.waiters++
-			if w.longest > at.longest || w.longest == at.longest && w.site < at.site {
-				at.longest, at.site = w.longest, w.site
-			}
-			if w.writer > at.writer {
-				at.writer, at.waits = w.writer, w.waits
-			}
-			at.made = cmp.Or(at.made, w.made)
-			continue
-		}
-		c := *w
-		byLock[key] = &c
-	}
-	list := make([]*semaphore, 0, len(byLock))
-	for _, w := range byLock {
-		list = append(list, w)
-	}
-	slices.SortFunc(list, func(a, b *semaphore) int {
-		return cmp.Or(cmp.Compare(b.waiters, a.waiters), cmp.Compare(b.longest, a.longest), cmp.Compare(a.site, b.site))
-	})
-	for i, w := range list {
-		if i > 1 {
-			break
-		}
-		long := "for up to " + dur(w.longest)
-		if w.longest < 0.01 { // two decimals are printed
-			long = "for less than " + cmp.Or(w.below, "10 ms")
-		}
-		line := fmt.Sprintf("%s of %s %s, at %s", waitersText(w.waiters), strings.TrimSpace("InnoDB's lock "+w.lock), long, w.site)
-		if w.made != "" {
-			line += " (created at " + w.made + ")"
-		}
-		switch {
-		case w.waits:
-			line += "; thread " + w.writer + " waits until its readers are gone, and those who come later wait behind it"
-		case w.writer != "":
-			line += "; thread " + w.writer + " has it" + s.waitsToo(w.writer)
-		}
-		r.figure(line)
-		r.fact(FactEngineLock, w.longest*1e3, w.site)
-		if i > 0 {
-			continue
-		}
-		switch {
-		case w.waiters > 2 || w.waiters > 1 && w.longest >= 1:
-			r.found("lock-contention", finding.Possible, line, 0)
-		default:
-			r.candidate("lock-contention", line)
-		}
-		r.Means = "Threads wait for a lock of the engine itself, not of rows: what its holder does decides."
-		r.Not = "The status does not say what the holder does: it may wait for the disk while it has the lock."
-		r.next("gdb -p $(pidof mysqld mariadbd) -batch -ex 'thread apply all bt'", "shows what the holder does")
-	}
-}
-
-func waitersText(n int) string {
-	if n == 1 {
-		return "1 waiter"
-	}
-	return fmt.Sprintf("%d waiters", n)
 }
