@@ -328,9 +328,7 @@ func readIostat(p *attach.Part) attach.Reading {
 	if known {
 		v.figure("CPUs: %s", c)
 	}
-	for _, d := range disks {
-		d.judge(v, c, len(judged))
-	}
+	judgeAll(v, disks, c, len(judged))
 	if known {
 		c.cpus = cpus
 		if atRest(disks) && c.wa >= iowaitMatters {

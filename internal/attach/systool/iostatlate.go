@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // peaks notes the report in which requests took longest.
@@ -57,4 +58,30 @@ func longAverages(v *verdict, disks []device, when string) {
 	if late.worst() >= awaitSlow && late.worst() > max(disks[0].worst(), disks[1].worst()) {
 		v.figure("%s: %s", when, late)
 	}
+}
+
+// judgeAll judges each device. The sentence is of the first that is late, and names the others.
+func judgeAll(v *verdict, disks []device, c cpuUse, reports int) {
+	of := ""
+	for _, d := range disks {
+		before := v.Means
+		d.judge(v, c, reports)
+		if before == "" && v.Means != "" && d.late() {
+			of = d.name
+		}
+	}
+	var others []string
+	for _, d := range disks {
+		if of != "" && d.name != of && d.late() {
+			others = append(others, fmt.Sprintf("those to %s take %s ms", d.name, plain(d.worst())))
+		}
+	}
+	if len(others) > 0 {
+		v.Means += ". Of the others, " + strings.Join(others[:min(3, len(others))], ", ")
+	}
+}
+
+// late reports whether requests queue for a device and take long.
+func (d device) late() bool {
+	return d.worst() >= awaitSlow && d.reads+d.writes >= 1 && d.queue >= 1
 }
