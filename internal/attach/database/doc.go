@@ -37,6 +37,7 @@
 //	mysqlplan.go      MySQL's plans as a tree
 //	innodb.go         InnoDB's status
 //	innodbdead.go     of it: a deadlock of transactions
+//	innodbsemas.go    of it: waits for its own locks
 //	innodbquiet.go    of it: what it shows where nobody waits
 //	mysql.go          MySQL's processlist and slow log
 //	mysqlwaits.go     of the processlist: who waits longest for a lock, and who may have it

@@ -31,6 +31,7 @@
 //	stracelines.go  strace and ltrace line by line
 //	ltraceended.go  how a program that ltrace watched ended
 //	straceended.go  what threads wait for when a trace ends
+//	hangup.go       of a trace: a hang-up that is reported and left
 //	perftrace.go    perf trace, and its summary
 //	histogram.go    histograms of the BPF tools
 //	histkind.go     what a histogram measures

@@ -23,6 +23,7 @@
 //	jvmdeadlock.go  what the JVM says of a deadlock, where it stands alone
 //	jvmother.go  ThreadInfo's text and jstack -F
 //	javacore.go  the dumps of IBM's JVMs and of OpenJ9
+//	pystack.go   pystack of a process or of a core
 //	safepoint.go the JVM's log of stops of all threads
 //	gclog.go     the JVM's log of collections, of all versions
 //	gcpieces.go  of it: collections that somebody broke into pieces; ZGC's statistics
