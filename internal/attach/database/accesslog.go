@@ -75,9 +75,14 @@ func haRequest(m []string) (t haTimes, ended bool) {
 
 // haEnds says who ended a request early and when, by the first two letters of the state.
 var haEnds = map[string]string{
-	"sH": "the server's timeout, before its answer", "sD": "the server's timeout, during its answer", "SH": "the server closed, before its answer", "SD": "the server closed, during its answer",
-	"sC": "the timeout of the connect to the server", "SC": "the server refused the connection", "sQ": "the timeout of the queue", "cR": "the client's timeout, before its request was whole",
-	"CR": "the client closed, before its request was whole", "cH": "the client's timeout, before the answer", "CH": "the client closed, before the answer", "cD": "the client's timeout, during the answer",
+	"sH": "the server's timeout, before its answer",
+	"sD": "the server's timeout, during its answer", "SH": "the server closed, before its answer",
+	"SD": "the server closed, during its answer",
+	"sC": "the timeout of the connect to the server", "SC": "the server refused the connection",
+	"sQ": "the timeout of the queue", "cR": "the client's timeout, before its request was whole",
+	"CR": "the client closed, before its request was whole",
+	"cH": "the client's timeout, before the answer", "CH": "the client closed, before the answer",
+	"cD": "the client's timeout, during the answer",
 	"CD": "the client closed, during the answer", "CQ": "the client closed, in the queue",
 }
 
@@ -99,7 +104,8 @@ func readHAProxy(p *attach.Part) attach.Reading {
 			continue
 		}
 		t, ended := haRequest(m)
-		send, queue, connect, server, total = append(send, t.send), append(queue, t.queue), append(connect, t.connect), append(server, t.server), append(total, t.total)
+		send, queue, connect, server, total = append(send, t.send), append(queue, t.queue),
+			append(connect, t.connect), append(server, t.server), append(total, t.total)
 		where = m[1] + "/" + m[2]
 		slow[where]++
 		if !ended {
@@ -120,9 +126,12 @@ func readHAProxy(p *attach.Part) attach.Reading {
 		early()
 		return r.done(attach.CannotTell)
 	}
-	line := fmt.Sprintf("median request %s: queue %s, connect %s, server's answer %s; at most %s", dur(attach.Median(total)), dur(attach.Median(queue)), dur(attach.Median(connect)), dur(attach.Median(server)), dur(slices.Max(total)))
+	line := fmt.Sprintf("median request %s: queue %s, connect %s, server's answer %s; at most %s",
+		dur(attach.Median(total)), dur(attach.Median(queue)), dur(attach.Median(connect)),
+		dur(attach.Median(server)), dur(slices.Max(total)))
 	if len(total) == 1 {
-		line = fmt.Sprintf("the request took %s: queue %s, connect %s, server's answer %s", dur(total[0]), dur(queue[0]), dur(connect[0]), dur(server[0]))
+		line = fmt.Sprintf("the request took %s: queue %s, connect %s, server's answer %s",
+			dur(total[0]), dur(queue[0]), dur(connect[0]), dur(server[0]))
 	}
 	if open == 1 && len(total) == 1 && connect[0]+queue[0]+send[0]+server[0] > 0 && server[0] > connect[0]+queue[0] {
 		line = fmt.Sprintf("the request took %s: queue %s, connect %s, then %s without an answer of the server", dur(total[0]), dur(queue[0]), dur(connect[0]), dur(server[0]))
@@ -195,7 +204,8 @@ func readNginx(p *attach.Part) attach.Reading {
 		}
 		return r.done(attach.CannotTell)
 	}
-	line := fmt.Sprintf("median request %s, of it the upstream %s; at most %s", dur(attach.Median(total)), dur(attach.Median(up)), dur(slices.Max(total)))
+	line := fmt.Sprintf("median request %s, of it the upstream %s; at most %s",
+		dur(attach.Median(total)), dur(attach.Median(up)), dur(slices.Max(total)))
 	if len(total) == 1 {
 		line = fmt.Sprintf("the request to an upstream took %s, of it the upstream %s", dur(total[0]), dur(up[0]))
 	}
@@ -213,7 +223,8 @@ func readNginx(p *attach.Part) attach.Reading {
 	case len(connect) > 0 && attach.Median(connect) >= 0.2*attach.Median(total):
 		r.figure(fmt.Sprintf("median connect to the upstream %s", dur(attach.Median(connect))))
 		r.Means = "Connecting takes long: a full accept queue of the upstream, packets that are lost, or nginx's own worker, which sees late what has come."
-		r.candidate("cpu-contention", "nginx's worker may be what is late: its own clock counts that as time of the upstream")
+		r.candidate("cpu-contention",
+			"nginx's worker may be what is late: its own clock counts that as time of the upstream")
 		r.next("pidstat -u -t -p $(pgrep -d, nginx) 1 10; ss -lnt; nstat -az | grep -E 'ListenOverflows|RetransSegs'", "tells a busy worker from a full queue and from lost packets")
 	case attach.Median(up) >= 0.5*attach.Median(total):
 		r.outside("the upstream behind nginx", line, ratio(attach.Median(up), attach.Median(total)))
@@ -228,5 +239,6 @@ func nginxAnswered(own []float64) string {
 	if slices.Max(own) == 0 {
 		return attach.Plural(len(own), "request") + " without an upstream, as from nginx's cache: less than 1 ms"
 	}
-	return fmt.Sprintf("%s without an upstream, as from nginx's cache: %s", attach.Plural(len(own), "request"), spread(own))
+	return fmt.Sprintf("%s without an upstream, as from nginx's cache: %s",
+		attach.Plural(len(own), "request"), spread(own))
 }

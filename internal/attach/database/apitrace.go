@@ -79,7 +79,8 @@ func readAPITrace(p *attach.Part) attach.Reading {
 	for _, t := range list {
 		if t.worst >= 0.5*max(t.total, t.worst) && t.worst >= traceFelt && storeStep.MatchString(t.step) {
 			r.Means = ""
-			r.outside("the store behind the API server (etcd, or what stands for it)", t.String(), ratio(t.worst, max(t.total, t.worst)))
+			r.outside("the store behind the API server (etcd, or what stands for it)", t.String(),
+				ratio(t.worst, max(t.total, t.worst)))
 			r.Not = "That the store's disk is slow: no figure of it is here."
 			r.next("etcd's log and metrics, or iostat -x 1 10 on its host", "whether the store waits for its disk")
 			break

@@ -19,7 +19,8 @@ func linesOf(least int, re *pattern.Regexp) func([]paste.Line) int {
 		n, rows := 0, 0
 		for i, l := range lines {
 			text := strings.TrimSpace(l.Text)
-			if l.Command != "" || text != "" && (len(text) > 8<<10 || !re.MatchString(text)) || text == "" && (i == 0 || i > n) {
+			if l.Command != "" || text != "" && (len(text) > 8<<10 || !re.MatchString(text)) ||
+				text == "" && (i == 0 || i > n) {
 				break
 			}
 			if text != "" {
@@ -127,8 +128,11 @@ var redisMemory = &attach.Kind{
 			return 0
 		}
 		n := 1
-		for n < len(lines) && lines[n].Command == "" && (strings.HasPrefix(strings.TrimSpace(lines[n].Text), "* ") || strings.TrimSpace(lines[n].Text) == "" && n+1 < len(lines) && strings.HasPrefix(strings.TrimSpace(lines[n+1].Text), "* ") ||
-			strings.HasPrefix(strings.TrimSpace(lines[n].Text), "I'm here to keep you safe")) {
+		for n < len(lines) && lines[n].Command == "" &&
+			(strings.HasPrefix(strings.TrimSpace(lines[n].Text), "* ") ||
+				strings.TrimSpace(lines[n].Text) == "" && n+1 < len(lines) &&
+					strings.HasPrefix(strings.TrimSpace(lines[n+1].Text), "* ") ||
+				strings.HasPrefix(strings.TrimSpace(lines[n].Text), "I'm here to keep you safe")) {
 			n++
 		}
 		return n
@@ -295,7 +299,9 @@ func readEnvoy(p *attach.Part) attach.Reading {
 				}
 			}
 			if f, ok := number(p99); ok && p99 != "" && (slowest == "" || f > slow) {
-				slow, slowest = f, fmt.Sprintf("%s: median %s ms, 99th percentile %s ms, since its start", strings.TrimSuffix(name, ".upstream_rq_time"), median, p99)
+				slow, slowest = f,
+					fmt.Sprintf("%s: median %s ms, 99th percentile %s ms, since its start",
+						strings.TrimSuffix(name, ".upstream_rq_time"), median, p99)
 			}
 		}
 	}
@@ -310,7 +316,8 @@ func readEnvoy(p *attach.Part) attach.Reading {
 	r.Means = "Times of the servers behind it, since its start: why one is slow is not in it."
 	if pending > 0 {
 		r.Means = ""
-		r.outside("the servers behind Envoy: requests wait for a connection to them", count(pending)+" requests wait for a connection at this instant", 0)
+		r.outside("the servers behind Envoy: requests wait for a connection to them",
+			count(pending)+" requests wait for a connection at this instant", 0)
 	}
 	r.next("curl -s localhost:9901/stats?filter=upstream_rq; sleep 10; curl -s localhost:9901/stats?filter=upstream_rq", "what was added in ten seconds")
 	return r.done(attach.CannotTell)
@@ -340,7 +347,8 @@ var nginxStatus = &attach.Kind{
 			r.figure("no state of connections in it")
 		}
 		r.Means = "It counts connections at one instant: no time of a request is in it. Waiting ones are kept open, and wait for their clients."
-		r.next("log_format with $request_time and $upstream_response_time", "how long requests take, and how much of it in the server behind")
+		r.next("log_format with $request_time and $upstream_response_time",
+			"how long requests take, and how much of it in the server behind")
 		return r.done(attach.CannotTell)
 	},
 }

@@ -81,8 +81,9 @@ func readNodeStatus(p *attach.Part) attach.Reading {
 }
 
 var compactions = &attach.Kind{
-	Name:  "nodetool compactionstats",
-	Hints: []string{"pending tasks: ", "compaction type", "Active compaction remaining time", "pending compactions", "concurrent compactors"},
+	Name: "nodetool compactionstats",
+	Hints: []string{"pending tasks: ", "compaction type", "Active compaction remaining time",
+		"pending compactions", "concurrent compactors"},
 	Claim: report{
 		sure:  pattern.New(`^(pending tasks: \d+|id +compaction type +keyspace|compaction type +keyspace|Active compaction remaining time : +.*|pending compactions +\d+)$|^id +compaction type +keyspace`),
 		lines: pattern.New(`^(- \S+: \d+|[0-9a-f-]{36} +\S.*%|\S+ +\S+ +\S+ +\d+ +\d+ +bytes +[\d.]+%|concurrent compactors .*|compactions (completed|aborted).*|(minute|5 minute|15 minute|mean) rate .*|compaction throughput.*|data compacted.*)$`),
@@ -118,7 +119,8 @@ func readCompactions(p *attach.Part) attach.Reading {
 	r.Means = "Hardly any compaction waits."
 	if pending >= 20 {
 		r.Means = "Compactions have piled up: reads have more files to look into, and the compactions load the disks meanwhile."
-		r.next("nodetool tablehistograms KEYSPACE TABLE", "SSTables: how many files a read looks into, and how long it takes")
+		r.next("nodetool tablehistograms KEYSPACE TABLE",
+			"SSTables: how many files a read looks into, and how long it takes")
 		return r.done(attach.CannotTell)
 	}
 	return r.done(attach.Context)
@@ -150,7 +152,8 @@ func readNodeGC(p *attach.Part) attach.Reading {
 		if interval <= 0 {
 			continue
 		}
-		line := fmt.Sprintf("collections stopped it %s of %s (%s), the longest %s", dur(total/1e3), dur(interval/1e3), percent(total, interval), dur(longest/1e3))
+		line := fmt.Sprintf("collections stopped it %s of %s (%s), the longest %s", dur(total/1e3),
+			dur(interval/1e3), percent(total, interval), dur(longest/1e3))
 		r.figure(line)
 		r.figure(count(times) + " collections")
 		r.Not = "how many requests met such a stop"

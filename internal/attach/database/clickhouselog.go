@@ -13,9 +13,11 @@ import (
 // houseLog reads ClickHouse's server log: how long statements took, inserts that were held back or
 // refused since parts were not merged in time, and statements that ended at a limit of memory.
 var houseLog = &attach.Kind{
-	Name:      "ClickHouse log",
-	Hints:     []string{"executeQuery: ", "DB::Exception: ", "Delaying inserting block by ", "> MemoryTracker: ", "TCPHandler: Processed in ", "ReadPool: "},
-	Marks:     []string{"executeQuery: Read ", "Code: 252. DB::Exception: ", "Code: 241. DB::Exception: ", "Delaying inserting block by "},
+	Name: "ClickHouse log",
+	Hints: []string{"executeQuery: ", "DB::Exception: ", "Delaying inserting block by ",
+		"> MemoryTracker: ", "TCPHandler: Processed in ", "ReadPool: "},
+	Marks: []string{"executeQuery: Read ", "Code: 252. DB::Exception: ",
+		"Code: 241. DB::Exception: ", "Delaying inserting block by "},
 	Single:    true,
 	Scattered: true,
 	Claim:     func(lines []paste.Line) int { return run(lines, isHouseLog) },
@@ -32,7 +34,8 @@ var (
 )
 
 func isHouseLog(text string) bool {
-	return houseLevel.MatchString(text) || houseDelay.MatchString(text) || houseParts.MatchString(text) || houseMemory.MatchString(text)
+	return houseLevel.MatchString(text) || houseDelay.MatchString(text) ||
+		houseParts.MatchString(text) || houseMemory.MatchString(text)
 }
 
 func readHouseLog(p *attach.Part) attach.Reading {
@@ -76,7 +79,8 @@ func readHouseLog(p *attach.Part) attach.Reading {
 	if len(delays)+refused > 0 {
 		line := fmt.Sprintf("up to %s parts of a table: %s refused", count(most), attach.Plural(refused, "insert"))
 		if len(delays) > 0 {
-			line += fmt.Sprintf(", %d held back by %s in the median and %s at most", len(delays), dur(attach.Median(delays)), dur(slices.Max(delays)))
+			line += fmt.Sprintf(", %d held back by %s in the median and %s at most", len(delays),
+				dur(attach.Median(delays)), dur(slices.Max(delays)))
 		}
 		r.figure(line)
 		r.outside("ClickHouse's own brake on inserts: they make parts faster than it merges them", line, 0)
@@ -84,11 +88,13 @@ func readHouseLog(p *attach.Part) attach.Reading {
 		r.next("iostat -x 1 10", "says whether the disk keeps the merges from going on")
 	}
 	if len(slow) > 0 {
-		line := fmt.Sprintf("single reads that were slow: %s, at most %s for %s", times(len(slow)), dur(slices.Max(slow)), bytesText(slowest))
+		line := fmt.Sprintf("single reads that were slow: %s, at most %s for %s", times(len(slow)),
+			dur(slices.Max(slow)), bytesText(slowest))
 		r.figure(line)
 		r.candidate("disk-wait", line)
 		r.candidate("cpu-contention", line)
-		r.Means = cmp.Or(r.Means, "ClickHouse measured reads that took long for their size: the disk, or the thread had no CPU. It is no rate of the whole statement.")
+		r.Means = cmp.Or(r.Means,
+			"ClickHouse measured reads that took long for their size: the disk, or the thread had no CPU. It is no rate of the whole statement.")
 		r.next("iostat -x 1 10", "says whether the disk is slow")
 	}
 	if ended > 0 {
@@ -101,7 +107,8 @@ func readHouseLog(p *attach.Part) attach.Reading {
 		}
 		return r.done(attach.CannotTell)
 	}
-	r.figure(fmt.Sprintf("%s: median %s, at most %s: %s", attach.Plural(len(took), "statement"), dur(attach.Median(took)), dur(slices.Max(took)), read))
+	r.figure(fmt.Sprintf("%s: median %s, at most %s: %s", attach.Plural(len(took), "statement"),
+		dur(attach.Median(took)), dur(slices.Max(took)), read))
 	r.fact(FactStatement, attach.Median(took)*1e3, "")
 	switch {
 	case r.Means != "":

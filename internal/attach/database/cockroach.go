@@ -22,7 +22,9 @@ var cockroach = &attach.Kind{
 	Read:      readRoach,
 }
 
-var roachMarks = []string{"disk slowness detected", "disk stall detected", "raft commit", "file write stall", "slow heartbeat took ", "node liveness heartbeat", " liveness epoch ", " runtime stats: ", "epoch increment"}
+var roachMarks = []string{"disk slowness detected", "disk stall detected", "raft commit",
+	"file write stall", "slow heartbeat took ", "node liveness heartbeat", " liveness epoch ",
+	" runtime stats: ", "epoch increment"}
 
 // roachLive is the start of a line of its log: what it says of the record by which a node lives.
 const roachLive = `^[IWEF]\d{6} \d\d:\d\d:\d\d\.\d+ .*(?:slow heartbeat took [\d.]+m?s|failed node liveness heartbeat: |heartbeat failed on epoch increment|liveness epoch to \d+|runtime stats: .*%\(u/s\)time)`

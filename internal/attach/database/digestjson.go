@@ -16,7 +16,8 @@ var digestJSON = &attach.Kind{
 	Hints:   []string{"{", `"attribute"`, `"checksum"`, `"distillate"`, `"metrics"`},
 	Claim: func(lines []paste.Line) int {
 		return attach.ClaimJSON(lines, func(keys map[string]bool) bool {
-			return keys["Query_time"] && (keys["distillate"] || keys["fingerprint"]) && (keys["checksum"] || keys["metrics"])
+			return keys["Query_time"] && (keys["distillate"] || keys["fingerprint"]) &&
+				(keys["checksum"] || keys["metrics"])
 		})
 	},
 	Read: readDigestJSON,
@@ -78,7 +79,8 @@ func readDigestJSON(p *attach.Part) attach.Reading {
 	if calls > 0 {
 		line = fmt.Sprintf("%s calls, %s", count(calls), line)
 	}
-	line = fmt.Sprintf("%s; a call takes %s in the median, %s in the mean, %s at most", line, dur(took["median"]), dur(took["avg"]), dur(took["max"]))
+	line = fmt.Sprintf("%s; a call takes %s in the median, %s in the mean, %s at most", line,
+		dur(took["median"]), dur(took["avg"]), dur(took["max"]))
 	r.figure(line)
 	if rows["max"] > 0 {
 		r.figure(fmt.Sprintf("a call reads %s rows in the mean, %s at most", count(rows["avg"]), count(rows["max"])))

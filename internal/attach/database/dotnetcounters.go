@@ -75,7 +75,8 @@ func dotnetTime(s string) (t time.Time) {
 }
 
 // dotnetSays are the counters that say something of waits, by how their names start.
-var dotnetSays = []string{"ThreadPool Queue Length", "ThreadPool Thread Count", "CPU Usage", "% Time in GC", "Monitor Lock Contention Count"}
+var dotnetSays = []string{"ThreadPool Queue Length", "ThreadPool Thread Count", "CPU Usage",
+	"% Time in GC", "Monitor Lock Contention Count"}
 
 func readDotnetCounters(p *attach.Part) attach.Reading {
 	values := map[string][]float64{}
@@ -116,7 +117,8 @@ func readDotnetCounters(p *attach.Part) attach.Reading {
 				r.figure(name + ": " + three(v[0]))
 				continue
 			}
-			r.figure(fmt.Sprintf("%s: median %s, at most %s, the last %s", name, three(attach.Median(v)), three(slices.Max(v)), three(v[len(v)-1])))
+			r.figure(fmt.Sprintf("%s: median %s, at most %s, the last %s", name,
+				three(attach.Median(v)), three(slices.Max(v)), three(v[len(v)-1])))
 		}
 	}
 	gap := dotnetGap(r, at)
@@ -151,6 +153,7 @@ func dotnetGap(r *result, at []time.Time) bool {
 	if len(steps) < 3 || slices.Max(steps) < 5*attach.Median(steps) || slices.Max(steps) < 10 {
 		return false
 	}
-	r.figure(fmt.Sprintf("no sample for %s, where they come every %s", dur(slices.Max(steps)), dur(attach.Median(steps))))
+	r.figure(fmt.Sprintf("no sample for %s, where they come every %s", dur(slices.Max(steps)),
+		dur(attach.Median(steps))))
 	return true
 }

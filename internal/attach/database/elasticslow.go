@@ -88,7 +88,8 @@ func elasticRest(lines []paste.Line) int {
 	n := 0
 	for _, l := range lines[1:min(len(lines), mostOfSource)] {
 		t := strings.TrimSpace(l.Text)
-		if l.Command != "" || t == "" || l.Block != lines[0].Block || strings.HasPrefix(t, "[") && elasticLine(l) != nil || !strings.ContainsAny(t, `{}":`) {
+		if l.Command != "" || t == "" || l.Block != lines[0].Block || strings.HasPrefix(t, "[") &&
+			elasticLine(l) != nil || !strings.ContainsAny(t, `{}":`) {
 			break
 		}
 		if n++; strings.HasSuffix(t, "],") || strings.HasSuffix(t, "]") {
@@ -155,7 +156,8 @@ func readElasticSlow(p *attach.Part) attach.Reading {
 		}
 	}
 	r.Title = "Elasticsearch slow log, " + attach.Plural(n, "line")
-	words := map[string]string{"query": "search, its query phase", "fetch": "search, its fetch phase", "index": "indexing of a document"}
+	words := map[string]string{"query": "search, its query phase",
+		"fetch": "search, its fetch phase", "index": "indexing of a document"}
 	for _, name := range []string{"query", "fetch", "index"} {
 		ph := phases[name]
 		if ph == nil {
@@ -167,7 +169,8 @@ func readElasticSlow(p *attach.Part) attach.Reading {
 		}
 		line := fmt.Sprintf("%s: %s on %s", words[name], dur(ph.took[0]), ph.worst)
 		if len(ph.took) > 1 {
-			line = fmt.Sprintf("%s: %s on %s; %s in all", words[name], often(ph.took), ph.worst, attach.Plural(len(ph.shards), "shard"))
+			line = fmt.Sprintf("%s: %s on %s; %s in all", words[name], often(ph.took), ph.worst,
+				attach.Plural(len(ph.shards), "shard"))
 		}
 		r.figure(line)
 	}

@@ -37,9 +37,12 @@ var (
 
 // envoyFlags are what flags mean, in a person's words, of those that cost time.
 var envoyFlags = map[string]string{
-	"UT": "the server did not answer within the route's timeout (UT)", "UF": "the connection to the server failed (UF)", "UC": "the server closed the connection (UC)",
-	"UR": "the server reset the request (UR)", "URX": "retries were used up (URX)", "UO": "too many requests waited, by Envoy's own limits (UO)", "UH": "no server is healthy (UH)",
-	"DC": "the client closed the connection (DC)", "SI": "the stream was idle too long (SI)", "DT": "the request or connection was older than its limit (DT)", "RL": "the rate limit refused it (RL)",
+	"UT": "the server did not answer within the route's timeout (UT)",
+	"UF": "the connection to the server failed (UF)", "UC": "the server closed the connection (UC)",
+	"UR": "the server reset the request (UR)", "URX": "retries were used up (URX)",
+	"UO": "too many requests waited, by Envoy's own limits (UO)", "UH": "no server is healthy (UH)",
+	"DC": "the client closed the connection (DC)", "SI": "the stream was idle too long (SI)",
+	"DT": "the request or connection was older than its limit (DT)", "RL": "the rate limit refused it (RL)",
 }
 
 type envoyLine struct {
@@ -116,12 +119,14 @@ func readEnvoyLog(p *attach.Part) attach.Reading {
 	}
 	line := fmt.Sprintf("median request %s, at most %s", dur(attach.Median(took)), dur(slices.Max(took)))
 	if len(their) > 0 {
-		line += fmt.Sprintf("; of %s with an answer the server took %s in the median", attach.Plural(len(their), "request"), dur(attach.Median(their)))
+		line += fmt.Sprintf("; of %s with an answer the server took %s in the median",
+			attach.Plural(len(their), "request"), dur(attach.Median(their)))
 	}
 	r.figure(line)
 	if len(flags) > 0 {
 		why := attach.Largest(flags)[0]
-		r.figure(fmt.Sprintf("ended early: %s of %d, mostly as %s", times(int(attach.Sum(slices.Collect(maps.Values(flags))))), len(took), why))
+		r.figure(fmt.Sprintf("ended early: %s of %d, mostly as %s",
+			times(int(attach.Sum(slices.Collect(maps.Values(flags))))), len(took), why))
 	}
 	if len(to) > 0 {
 		r.figure("most requests at " + attach.Largest(to)[0])
@@ -130,7 +135,8 @@ func readEnvoyLog(p *attach.Part) attach.Reading {
 	timeouts := flags[envoyFlags["UT"]]
 	switch {
 	case 2*timeouts >= float64(len(took)):
-		r.outside("the server behind Envoy, which did not answer within the route's timeout", r.Figures[1], timeouts/float64(len(took)))
+		r.outside("the server behind Envoy, which did not answer within the route's timeout",
+			r.Figures[1], timeouts/float64(len(took)))
 	case attach.Median(took) < 0.1 && len(flags) == 0:
 		r.Means = "Requests are answered fast in the median."
 		return r.done(attach.Healthy)
@@ -165,7 +171,8 @@ func envoyTCP(r *result, took []float64, flags, to map[string]float64) attach.Re
 	r.Means = "Connections ended early; the flag says who ended them."
 	if failed := flags[envoyFlags["UF"]]; 2*failed >= float64(len(took)) {
 		r.Means = ""
-		r.outside("the server behind Envoy, or the way to it: no connection came about", line, failed/float64(len(took)))
+		r.outside("the server behind Envoy, or the way to it: no connection came about", line,
+			failed/float64(len(took)))
 	}
 	return r.done(attach.CannotTell)
 }

@@ -16,17 +16,21 @@ import (
 // etcd reads etcd's log: the old text with a bar, and JSON since 3.4. What counts are its own
 // complaints about slow applies, slow fdatasyncs and late heartbeats.
 var etcd = &attach.Kind{
-	Name:      "etcd log",
-	Marks:     []string{"took too long", "fdatasync", "heartbeat on time", "sync duration", "likely overloaded", "lost leader", "elected leader", "ReadIndex"},
-	Hints:     []string{"took too long", "fdatasync", "heartbeat on time", "sync duration", "\"caller\"", " | ", "likely overloaded", "lost leader", "elected leader", "ReadIndex", " INFO: "},
+	Name: "etcd log",
+	Marks: []string{"took too long", "fdatasync", "heartbeat on time", "sync duration",
+		"likely overloaded", "lost leader", "elected leader", "ReadIndex"},
+	Hints: []string{"took too long", "fdatasync", "heartbeat on time", "sync duration",
+		"\"caller\"", " | ", "likely overloaded", "lost leader", "elected leader", "ReadIndex", " INFO: "},
 	Single:    true,
 	Scattered: true,
 	Claim: func(lines []paste.Line) int {
 		n := 0
-		for n < len(lines) && (isEtcd(lines[n].Text) || n > 0 && etcdMaybe.MatchString(lines[n].Text)) && (n == 0 || lines[n].Command == "") {
+		for n < len(lines) && (isEtcd(lines[n].Text) || n > 0 &&
+			etcdMaybe.MatchString(lines[n].Text)) && (n == 0 || lines[n].Command == "") {
 			n++
 		}
-		if n == 0 && etcdMaybe.MatchString(lines[0].Text) && slices.ContainsFunc(lines[:min(len(lines), 30)], func(l paste.Line) bool { return isEtcd(l.Text) }) {
+		if n == 0 && etcdMaybe.MatchString(lines[0].Text) &&
+			slices.ContainsFunc(lines[:min(len(lines), 30)], func(l paste.Line) bool { return isEtcd(l.Text) }) {
 			return 1
 		}
 		return n
@@ -51,7 +55,8 @@ var (
 )
 
 func isEtcd(text string) bool {
-	return etcdCaller.MatchString(text) || etcdOld.MatchString(text) || etcdRaft.MatchString(text) || etcdWords.MatchString(text) && etcdLogged.MatchString(text)
+	return etcdCaller.MatchString(text) || etcdOld.MatchString(text) ||
+		etcdRaft.MatchString(text) || etcdWords.MatchString(text) && etcdLogged.MatchString(text)
 }
 
 // fsyncSlow is in seconds: a fdatasync that takes so long is slow even for a disk that turns.
@@ -82,7 +87,8 @@ var etcdAt = pattern.New(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\.\d+`)
 
 // ended notes when a request ended that took v seconds.
 func (c *complaints) ended(text string, v float64) {
-	if at, err := time.Parse("2006-01-02 15:04:05.999999999", strings.Replace(etcdAt.FindString(text), "T", " ", 1)); err == nil {
+	if at, err := time.Parse("2006-01-02 15:04:05.999999999",
+		strings.Replace(etcdAt.FindString(text), "T", " ", 1)); err == nil {
 		c.ends, c.waits = append(c.ends, float64(at.UnixMicro())/1e6), append(c.waits, v)
 	}
 }
@@ -134,7 +140,8 @@ func readEtcd(p *attach.Part) attach.Reading {
 			r.found("disk-wait", finding.Possible, line, 0)
 			r.Means = "etcd measured its own fdatasync: writes, and with them heartbeats, waited for it."
 		}
-		r.next("iostat -x 1 30; whystall record --pid $(pidof etcd)", "says whether the disk or the CPU made the fdatasync long")
+		r.next("iostat -x 1 30; whystall record --pid $(pidof etcd)",
+			"says whether the disk or the CPU made the fdatasync long")
 	case c.brief():
 		r.Means = "Etcd's oldest versions log all that takes 10 ms: these were late by next to nothing, and nothing stalled."
 		r.Not = "That the disk is slow: \"took too long\" means 10 ms here."
@@ -191,7 +198,8 @@ func (c *complaints) brief() bool {
 
 // onlyMany reports whether all that was late are reads of many keys: a few of them show no lack.
 func (c *complaints) onlyMany() bool {
-	return len(c.reads)+len(c.apply) > 0 && c.many == len(c.reads)+len(c.apply) && c.many < 3 && c.beats+c.index+c.timeouts+c.elections == 0
+	return len(c.reads)+len(c.apply) > 0 && c.many == len(c.reads)+len(c.apply) && c.many < 3 &&
+		c.beats+c.index+c.timeouts+c.elections == 0
 }
 
 // onlyApplies reports whether all that was late are applies of entries. What etcd 3.4 calls an
@@ -339,7 +347,8 @@ func (c *complaints) figures(r *result) {
 	if c.beats > 0 {
 		line := "heartbeats sent too late: " + times(c.beats)
 		if len(c.late) > 0 {
-			line += fmt.Sprintf(", by %s in the median, at most %s", dur(attach.Median(c.late)), dur(slices.Max(c.late)))
+			line += fmt.Sprintf(", by %s in the median, at most %s", dur(attach.Median(c.late)),
+				dur(slices.Max(c.late)))
 		}
 		r.figure(line)
 	}

@@ -102,7 +102,8 @@ func readEtcdMetrics(p *attach.Part) attach.Reading {
 	for _, l := range p.Lines {
 		t := strings.TrimSpace(l.Text)
 		if m := quantileOf.FindStringSubmatch(t); m != nil {
-			answers = append(answers, &etcdAnswers{metric: m[2], quantile: "p" + strings.TrimRight(strings.TrimLeft(m[1], "0."), "0")})
+			answers = append(answers, &etcdAnswers{metric: m[2], quantile: "p" +
+				strings.TrimRight(strings.TrimLeft(m[1], "0."), "0")})
 		} else if m := promAnswer.FindStringSubmatch(t); m != nil && len(answers) > 0 {
 			answers[len(answers)-1].add(m[1], m[2])
 		} else if m := etcdMetric.FindStringSubmatch(t); m != nil && m[4] != "" && etcdHistogram(m[1]) {
@@ -139,7 +140,8 @@ func readEtcdMetrics(p *attach.Part) attach.Reading {
 		r.Means = "The way to a peer takes long; the disk is not shown to be slow."
 	}
 	r.Not = "Whether the device was slow, or etcd had no CPU while it waited. Of a page without rates: when it was slow, since it counts since the start."
-	r.next("iostat -x 1 30; whystall record --pid $(pidof etcd)", "says whether the disk or the CPU made the fsync long")
+	r.next("iostat -x 1 30; whystall record --pid $(pidof etcd)",
+		"says whether the disk or the CPU made the fsync long")
 	return r.done(attach.CannotTell)
 }
 
@@ -276,7 +278,8 @@ func (a *etcdAnswers) judge(r *etcdResult) {
 	most := slices.Max(a.values)
 	line := fmt.Sprintf("%s: %s %s", text, a.quantile, dur(most))
 	if len(a.values) > 1 {
-		line = fmt.Sprintf("%s: %s %s to %s in %d series", text, a.quantile, dur(slices.Min(a.values)), dur(most), len(a.values))
+		line = fmt.Sprintf("%s: %s %s to %s in %d series", text, a.quantile,
+			dur(slices.Min(a.values)), dur(most), len(a.values))
 	}
 	if a.worst != "" {
 		line += ", the longest of " + a.worst

@@ -32,7 +32,8 @@ func (r *result) outside(where, proof string, share float64) {
 }
 
 func (r *result) found(cause string, sure finding.Confidence, proof string, share float64) {
-	r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Found, Sure: sure, Proof: []string{proof}, Share: share})
+	r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Found, Sure: sure,
+		Proof: []string{proof}, Share: share})
 }
 
 func (r *result) candidate(cause, proof string) {

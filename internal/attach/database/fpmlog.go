@@ -23,7 +23,8 @@ var fpmLog = &attach.Kind{
 	Read:      readFPMLog,
 }
 
-var fpmMarks = []string{"max_children setting (", " executing too slow (", " execution timed out (", "] seems busy (", "failed to ptrace("}
+var fpmMarks = []string{"max_children setting (", " executing too slow (", " execution timed out (",
+	"] seems busy (", "failed to ptrace("}
 
 var (
 	fpmSays   = pattern.New(`(?:WARNING|ERROR|NOTICE): (?:\[pool [^\]]+\] )?(?:server reached (?:pm\.)?max_children setting|child \d+, script '|seems busy \(|failed to ptrace\()`)
@@ -96,10 +97,12 @@ func readFPMLog(p *attach.Part) attach.Reading {
 		r.figure("few idle workers were left: " + times(s.busy))
 	}
 	if n := len(s.slow); n > 0 {
-		r.figure(fmt.Sprintf("scripts that ran past the limit of the slow log: %s, of them %s", times(n), short(attach.Largest(s.scripts)[0])))
+		r.figure(fmt.Sprintf("scripts that ran past the limit of the slow log: %s, of them %s",
+			times(n), short(attach.Largest(s.scripts)[0])))
 	}
 	if n := len(s.ended); n > 0 {
-		r.figure(fmt.Sprintf("scripts that were ended at their limit: %s, after %s at most", times(n), dur(slices.Max(s.ended))))
+		r.figure(fmt.Sprintf("scripts that were ended at their limit: %s, after %s at most",
+			times(n), dur(slices.Max(s.ended))))
 	}
 	if s.full == 0 && len(s.slow)+len(s.ended) > 0 {
 		r.Means = "Scripts ran past a limit of PHP-FPM's; what they waited for is in the slow log, and not here."
@@ -108,7 +111,8 @@ func readFPMLog(p *attach.Part) attach.Reading {
 	}
 	if s.blind > 0 {
 		r.figure("a slow worker could not be looked into, for lack of the right to ptrace: " + times(s.blind))
-		r.next("docker run --cap-add SYS_PTRACE, or the same of your container", "without it PHP-FPM cannot see what a slow worker does, and its slow log stays empty")
+		r.next("docker run --cap-add SYS_PTRACE, or the same of your container",
+			"without it PHP-FPM cannot see what a slow worker does, and its slow log stays empty")
 	}
 	return r.done(attach.CannotTell)
 }

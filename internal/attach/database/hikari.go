@@ -23,7 +23,8 @@ var hikari = &attach.Kind{
 	Read:      readHikari,
 }
 
-var hikariMarks = []string{"request timed out after ", "housekeeper delta=", ", waiting=", "onnection leak detection", "connection leak detected", "HikariPool-", "connection elided"}
+var hikariMarks = []string{"request timed out after ", "housekeeper delta=", ", waiting=",
+	"onnection leak detection", "connection leak detected", "HikariPool-", "connection elided"}
 
 var (
 	// "(total=10, active=10, idle=0, waiting=52)"
@@ -37,7 +38,9 @@ var (
 )
 
 func isHikari(text string) bool {
-	return hikariStats.MatchString(text) || hikariOut.MatchString(text) || hikariDelta.MatchString(text) || hikariLeak.MatchString(text) || hikariElided.MatchString(text) || hikariOther.MatchString(text)
+	return hikariStats.MatchString(text) || hikariOut.MatchString(text) ||
+		hikariDelta.MatchString(text) || hikariLeak.MatchString(text) ||
+		hikariElided.MatchString(text) || hikariOther.MatchString(text)
 }
 
 // leaped is the delay of the pool's own timer from which on it is a machine that slept rather than
@@ -124,11 +127,13 @@ func (h *hikariSaid) lateness() string {
 	if len(h.deltas) == 1 {
 		return line + ", by " + long(h.deltas[0])
 	}
-	return line + fmt.Sprintf(", by %s in the median, at most %s", long(attach.Median(h.deltas)), long(slices.Max(h.deltas)))
+	return line + fmt.Sprintf(", by %s in the median, at most %s", long(attach.Median(h.deltas)),
+		long(slices.Max(h.deltas)))
 }
 
 func (h *hikariSaid) gaveUp() string {
-	return fmt.Sprintf("%s gave up after %s without a connection", attach.Plural(len(h.limits), "request"), dur(slices.Max(h.limits)))
+	return fmt.Sprintf("%s gave up after %s without a connection",
+		attach.Plural(len(h.limits), "request"), dur(slices.Max(h.limits)))
 }
 
 func (h *hikariSaid) judge(r *result) {
@@ -153,7 +158,8 @@ func (h *hikariSaid) judge(r *result) {
 		r.Means = "Threads wait for a connection while new ones are being opened: the pool is short of them, or opening one takes long."
 		r.Not = "How long a thread waits: these lines have no time of a wait."
 		r.candidate("pool-exhaustion", r.Figures[len(r.Figures)-1])
-		r.next("jcmd PID Thread.print -l", "shows what the threads do which hold the connections, and the one that opens them")
+		r.next("jcmd PID Thread.print -l",
+			"shows what the threads do which hold the connections, and the one that opens them")
 	case h.leaks > 0:
 		r.Means = "Connections are held for long; nobody is shown to wait for one."
 		r.candidate("pool-exhaustion", r.Figures[len(r.Figures)-1])
@@ -165,7 +171,8 @@ func (h *hikariSaid) judge(r *result) {
 func (h *hikariSaid) late(r *result) {
 	line := h.lateness()
 	r.Not = "It says nothing of the database, nor that the pool is short of connections."
-	r.next("jcmd PID Thread.print, twice while it is late", "whether the housekeeper hangs in the driver, or the whole process stands still")
+	r.next("jcmd PID Thread.print, twice while it is late",
+		"whether the housekeeper hangs in the driver, or the whole process stands still")
 	if attach.Median(h.deltas) >= leaped {
 		r.Means = "For minutes the process stood still, or the clock was set, as where a machine was suspended; or the timer's own task hung in the driver."
 		return

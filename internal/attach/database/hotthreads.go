@@ -27,11 +27,13 @@ var hotThreads = &attach.Kind{
 			case hotUse.MatchString(t):
 				own++
 				n = i + 1
-			case i > 0 && hotWrapped.MatchString(strings.TrimSpace(lines[i-1].Text)), i == 1 && strings.HasPrefix(t, "][inet["):
+			case i > 0 && hotWrapped.MatchString(strings.TrimSpace(lines[i-1].Text)), i == 1 &&
+				strings.HasPrefix(t, "][inet["):
 				n = i + 1
 			case hotNode(t), strings.HasPrefix(t, "Hot threads at"):
 				n = i + 1
-			case own > 0 && (hotShare.MatchString(t) || hotFrame.MatchString(t) || strings.HasPrefix(l.Text, "       ")):
+			case own > 0 && (hotShare.MatchString(t) || hotFrame.MatchString(t) ||
+				strings.HasPrefix(l.Text, "       ")):
 				n = i + 1
 			case t == "" || i == 0:
 				if i == 0 {
@@ -121,7 +123,8 @@ func readHotThreads(p *attach.Part) attach.Reading {
 		return r.done(attach.CannotTell)
 	}
 	if n > 1 && nodes < 2 {
-		r.Figures = append([]string{fmt.Sprintf("the %d threads listed used %.2f CPUs together", n, total/100)}, r.Figures...)
+		r.Figures = append([]string{fmt.Sprintf("the %d threads listed used %.2f CPUs together", n,
+			total/100)}, r.Figures...)
 	}
 	r.Means = "It names the threads that used the CPU most in a sample; whether requests waited, it does not say."
 	r.Not = "Busy threads are no cause: no queue and no wait is in it. The stacks are of other moments than the shares, and do not divide them."

@@ -14,8 +14,11 @@ import (
 // innodb reads SHOW ENGINE INNODB STATUS, and the semaphore waits that InnoDB writes into the error
 // log. MySQL 5.5 to 8.4 and MariaDB 5.5 to 11.
 var innodb = &attach.Kind{
-	Name:  "InnoDB status",
-	Hints: []string{"INNODB MONITOR OUTPUT", "Type: InnoDB", "has waited at", "SEMAPHORES", "=====", "---TRANSACTION", "*****", "BACKGROUND THREAD", "OS WAIT ARRAY", "LATEST DETECTED", "-----", "long semaphore wait", "InnoDB", "+--", "(1) TRANSACTION", "Log sequence number", "Log flushed up to", "Last checkpoint at", "pending log "},
+	Name: "InnoDB status",
+	Hints: []string{"INNODB MONITOR OUTPUT", "Type: InnoDB", "has waited at", "SEMAPHORES", "=====",
+		"---TRANSACTION", "*****", "BACKGROUND THREAD", "OS WAIT ARRAY", "LATEST DETECTED", "-----",
+		"long semaphore wait", "InnoDB", "+--", "(1) TRANSACTION", "Log sequence number",
+		"Log flushed up to", "Last checkpoint at", "pending log "},
 	Claim: claimInnoDB,
 	Read:  readInnoDB,
 
@@ -52,14 +55,16 @@ func claimInnoDB(lines []paste.Line) int {
 	start := -1
 	for i := range lines[:min(len(lines), 8)] {
 		t := innoText(lines[i].Text)
-		if innoStart.MatchString(lines[i].Text) || i < 2 && innoSect.MatchString(t) && (t != "LOG" && t != "TRANSACTIONS" || i == 1 && strings.HasPrefix(lines[0].Text, "---")) {
+		if innoStart.MatchString(lines[i].Text) || i < 2 && innoSect.MatchString(t) &&
+			(t != "LOG" && t != "TRANSACTIONS" || i == 1 && strings.HasPrefix(lines[0].Text, "---")) {
 			start = i
 			break
 		}
 		if i == 0 && !strings.HasPrefix(t, "===") && !strings.HasPrefix(t, "---") && !innoRow.MatchString(t) {
 			return 0
 		}
-		if i > 0 && (lines[i].Command != "" || t != "" && !strings.Contains(t, "Name:") && !strings.Contains(t, "Status:") && !strings.HasPrefix(t, "=") && !strings.HasPrefix(t, "-")) {
+		if i > 0 && (lines[i].Command != "" || t != "" && !strings.Contains(t, "Name:") &&
+			!strings.Contains(t, "Status:") && !strings.HasPrefix(t, "=") && !strings.HasPrefix(t, "-")) {
 			return 0
 		}
 	}
@@ -68,7 +73,8 @@ func claimInnoDB(lines []paste.Line) int {
 	}
 	n := start + 1
 	if strings.HasPrefix(innoText(lines[start].Text), "END OF INNODB") { // nothing of it is left
-		for n < len(lines) && (strings.HasPrefix(lines[n].Text, "====") || strings.HasPrefix(lines[n].Text, "InnoDB: ###")) {
+		for n < len(lines) && (strings.HasPrefix(lines[n].Text, "====") ||
+			strings.HasPrefix(lines[n].Text, "InnoDB: ###")) {
 			n++
 		}
 		return n
@@ -101,9 +107,16 @@ func innoText(text string) string { return strings.TrimSpace(strings.TrimLeft(te
 // innoGoes reports whether a line after a blank one can still be InnoDB's.
 func innoGoes(text string) bool {
 	t := innoText(text)
-	return t == "" || strings.HasPrefix(t, "srv_master_thread ") || strings.HasPrefix(t, "Trx id counter ") || strings.HasPrefix(t, "I/O thread ") || strings.Contains(t, "InnoDB: ***") || deadRow.MatchString(t) || strings.HasPrefix(t, "-") || strings.HasPrefix(t, "=") || strings.HasPrefix(t, "*** ") || innoStart.MatchString(text) || innoSect.MatchString(t) ||
-		strings.Contains(t, "RECORD LOCKS") || strings.HasPrefix(t, "Record lock") || strings.HasPrefix(t, "0 lock struct") || strings.Contains(t, "lock struct(s)") ||
-		strings.HasPrefix(t, "TABLE LOCK") || strings.HasPrefix(t, "TRANSACTION ") || strings.HasPrefix(t, "Hash table") || strings.HasPrefix(t, "Mutex spin") || strings.HasPrefix(t, "RW-") || strings.HasPrefix(t, "Spin rounds")
+	return t == "" || strings.HasPrefix(t, "srv_master_thread ") ||
+		strings.HasPrefix(t, "Trx id counter ") || strings.HasPrefix(t, "I/O thread ") ||
+		strings.Contains(t, "InnoDB: ***") || deadRow.MatchString(t) || strings.HasPrefix(t, "-") ||
+		strings.HasPrefix(t, "=") || strings.HasPrefix(t, "*** ") || innoStart.MatchString(text) ||
+		innoSect.MatchString(t) ||
+		strings.Contains(t, "RECORD LOCKS") || strings.HasPrefix(t, "Record lock") ||
+		strings.HasPrefix(t, "0 lock struct") || strings.Contains(t, "lock struct(s)") ||
+		strings.HasPrefix(t, "TABLE LOCK") || strings.HasPrefix(t, "TRANSACTION ") ||
+		strings.HasPrefix(t, "Hash table") || strings.HasPrefix(t, "Mutex spin") ||
+		strings.HasPrefix(t, "RW-") || strings.HasPrefix(t, "Spin rounds")
 }
 
 // semaphore is one lock of the engine and its waiters.
@@ -165,27 +178,31 @@ func readInnoDB(p *attach.Part) attach.Reading {
 	r.Title = "InnoDB status"
 	s.semaphores(r)
 	if s.ended != "" {
-		line := "a wait for one of InnoDB's locks lasted more than " + s.ended + " s: it took the server for hung, and ended it"
+		line := "a wait for one of InnoDB's locks lasted more than " + s.ended +
+			" s: it took the server for hung, and ended it"
 		r.figure(line)
 		r.candidate("lock-contention", line)
 		r.Means = "The server was ended on purpose: the log above it names the lock, who has it, and where it was taken."
 		r.next("grep -B5 -A40 'has waited at' the error log", "the lock and its holder, before the end")
 	}
 	if len(s.waits) > 0 {
-		line := fmt.Sprintf("%s for locks of rows or tables, the longest for %s", transactionsWait(len(s.waits)), dur(slices.Max(s.waits)))
+		line := fmt.Sprintf("%s for locks of rows or tables, the longest for %s",
+			transactionsWait(len(s.waits)), dur(slices.Max(s.waits)))
 		if s.table != "" {
 			line += ", on table " + s.table
 		}
 		r.figure(line)
 		r.fact(FactLockWait, attach.Median(s.waits)*1e3, s.table)
 		r.outside("a lock in the database's own tables, which another transaction holds", line, 0)
-		r.next("mysql -e 'SELECT * FROM sys.innodb_lock_waits\\G'", "names the transaction that holds the lock, while it waits")
+		r.next("mysql -e 'SELECT * FROM sys.innodb_lock_waits\\G'",
+			"names the transaction that holds the lock, while it waits")
 	}
 	s.pending(r)
 	if s.watchdog && len(s.semas) == 0 {
 		line := "InnoDB's watchdog reports a long wait for one of its own locks; the lines that name it are not here"
 		r.figure(line)
-		r.Means = cmp.Or(r.Means, "A thread waits for one of InnoDB's own locks, for minutes as a rule: its holder may compute, or wait for the disk.")
+		r.Means = cmp.Or(r.Means,
+			"A thread waits for one of InnoDB's own locks, for minutes as a rule: its holder may compute, or wait for the disk.")
 		r.next("grep -A20 'has waited at' the error log", "which lock it is, and who has it")
 	}
 	if s.history > 1e6 {
@@ -193,7 +210,8 @@ func readInnoDB(p *attach.Part) attach.Reading {
 		r.outside("old row versions that a long transaction keeps from being purged", r.Figures[len(r.Figures)-1], 0)
 	}
 	if s.active > 0 {
-		line := fmt.Sprintf("%s active, the longest for %.0f s", attach.Plural(s.active, "transaction"), s.longestActive)
+		line := fmt.Sprintf("%s active, the longest for %.0f s",
+			attach.Plural(s.active, "transaction"), s.longestActive)
 		if s.longestRows >= 1000 {
 			line += fmt.Sprintf(" with %s locks of rows", count(s.longestRows))
 		}
@@ -202,7 +220,8 @@ func readInnoDB(p *attach.Part) attach.Reading {
 	if len(s.dead) > 0 && !s.status(p) {
 		s.deadEnd(r)
 	} else if s.deadlock {
-		r.figure("it keeps the latest deadlock of transactions, " + cmp.Or(s.deadAt, "whenever that was") + ": InnoDB ended one of them")
+		r.figure("it keeps the latest deadlock of transactions, " +
+			cmp.Or(s.deadAt, "whenever that was") + ": InnoDB ended one of them")
 	}
 	r.Not = cmp.Or(r.Not, "One glance; counters in it are since the start, its averages of the last seconds.")
 	if s.watchdog && len(r.Signs) == 0 {
@@ -230,7 +249,8 @@ func (s *innoState) pending(r *result) {
 	stuck := s.rest && s.pendPages > 0
 	if stuck {
 		line += "; none of the pages came back in the seconds before (0.00 writes/s)"
-		r.Means = cmp.Or(r.Means, "Writes are under way and none ends: what InnoDB waits for is the file system and the disk below it.")
+		r.Means = cmp.Or(r.Means,
+			"Writes are under way and none ends: what InnoDB waits for is the file system and the disk below it.")
 	}
 	r.figure(line)
 	if s.pendLog+s.pendPool == 0 && !stuck {

@@ -46,13 +46,15 @@ func (s *innoState) semaphores(r *result) {
 		if w.longest < 0.01 { // two decimals are printed
 			long = "for less than " + cmp.Or(w.below, "10 ms")
 		}
-		line := fmt.Sprintf("%s of %s %s, at %s", waitersText(w.waiters), strings.TrimSpace("InnoDB's lock "+w.lock), long, w.site)
+		line := fmt.Sprintf("%s of %s %s, at %s", waitersText(w.waiters),
+			strings.TrimSpace("InnoDB's lock "+w.lock), long, w.site)
 		if w.made != "" {
 			line += " (created at " + w.made + ")"
 		}
 		switch {
 		case w.waits:
-			line += "; thread " + w.writer + " waits until its readers are gone, and those who come later wait behind it"
+			line += "; thread " + w.writer +
+				" waits until its readers are gone, and those who come later wait behind it"
 		case w.writer != "":
 			line += "; thread " + w.writer + " has it" + s.waitsToo(w.writer)
 		}
@@ -85,7 +87,8 @@ func oneHolder(list []*semaphore) string {
 	if len(list) < 2 {
 		return ""
 	}
-	return fmt.Sprintf("%d threads wait for %d locks of InnoDB's, and thread %s has all of them", waiters, len(list), list[0].writer)
+	return fmt.Sprintf("%d threads wait for %d locks of InnoDB's, and thread %s has all of them",
+		waiters, len(list), list[0].writer)
 }
 
 func waitersText(n int) string {

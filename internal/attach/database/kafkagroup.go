@@ -31,7 +31,8 @@ var kafkaGroup = &attach.Kind{
 var groupHead = pattern.New(`^\s*(?:GROUP\s+)?TOPIC\s+PARTITION\s+CURRENT-OFFSET\s+LOG-END-OFFSET\s+LAG\b|^Group\s+Topic\s+Pid\s+Offset\s+logSize\s+Lag\s+Owner$`)
 
 // groupOld are the names of the same columns in ConsumerOffsetChecker, before Kafka 1.0.
-var groupOld = map[string]string{"Topic": "TOPIC", "Pid": "PARTITION", "Offset": "CURRENT-OFFSET", "logSize": "LOG-END-OFFSET", "Lag": "LAG", "Owner": "OWNER"}
+var groupOld = map[string]string{"Topic": "TOPIC", "Pid": "PARTITION", "Offset": "CURRENT-OFFSET",
+	"logSize": "LOG-END-OFFSET", "Lag": "LAG", "Owner": "OWNER"}
 
 // groupColumns says where the columns stand that are read.
 func groupColumns(head string) map[string]int {
@@ -131,7 +132,8 @@ func readKafkaGroup(p *attach.Part) attach.Reading {
 	case known > 0 && s.lag == 0:
 		r.figure(fmt.Sprintf("lag 0 in %s shown: all that was written there is read", ofPartitions(known)))
 	case known > 0:
-		r.figure(fmt.Sprintf("lag %s in %s shown, most of it in %s: %s", count(s.lag), ofPartitions(known), s.where, count(s.most)))
+		r.figure(fmt.Sprintf("lag %s in %s shown, most of it in %s: %s", count(s.lag),
+			ofPartitions(known), s.where, count(s.most)))
 	}
 	if s.unknown > 0 {
 		r.figure(ofPartitions(s.unknown) + " without a committed offset: how far the group is there is not known")
@@ -149,7 +151,8 @@ func readKafkaGroup(p *attach.Part) attach.Reading {
 		return r.done(attach.CannotTell)
 	case s.behind > 0:
 		r.Means = "Messages lie in partitions that no member of the group reads: they wait until one takes these partitions."
-		r.next("kafka-consumer-groups --describe --group GROUP --state", "whether the group rebalances, and how many members it has")
+		r.next("kafka-consumer-groups --describe --group GROUP --state",
+			"whether the group rebalances, and how many members it has")
 	case s.lag > 0:
 		r.Means = "Messages were not read yet at this moment; whether the group falls behind, a second look says."
 		r.next("the same twice, a minute apart", "whether LAG grows while CURRENT-OFFSET moves")

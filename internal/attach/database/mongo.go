@@ -12,8 +12,9 @@ import (
 
 // mongoSlow reads MongoDB's slow operations: JSON since 4.4, text before.
 var mongoSlow = &attach.Kind{
-	Name:      "MongoDB slow log",
-	Hints:     []string{"Slow query", "\"millis\"", "planSummary:", "\"durationMillis\"", " protocol:op_", " keyUpdates:", " reslen:", "COMMAND ", "command ", "aggregate ", "QUERY ", "WRITE "},
+	Name: "MongoDB slow log",
+	Hints: []string{"Slow query", "\"millis\"", "planSummary:", "\"durationMillis\"",
+		" protocol:op_", " keyUpdates:", " reslen:", "COMMAND ", "command ", "aggregate ", "QUERY ", "WRITE "},
 	Single:    true,
 	Scattered: true,
 	Claim: func(lines []paste.Line) int {
@@ -61,7 +62,9 @@ const manySkipped = 1e4
 const quick = 0.05
 
 func isMongo(text string) bool {
-	return mongoJSON.MatchString(text) || mongoProf.MatchString(text) || mongoCut.MatchString(text) || mongoText.MatchString(text) && mongoPlan.MatchString(text) || mongoOld.MatchString(text)
+	return mongoJSON.MatchString(text) || mongoProf.MatchString(text) ||
+		mongoCut.MatchString(text) || mongoText.MatchString(text) && mongoPlan.MatchString(text) ||
+		mongoOld.MatchString(text)
 }
 
 // mongoStart is a record's start where a page's width or a person broke it into lines.
@@ -91,7 +94,8 @@ func mongoRecord(lines []paste.Line) (string, int) {
 		}
 		b.WriteString(t + " ")
 		if mongoEnd.MatchString(t) {
-			if text := strings.TrimSpace(b.String()); i > 0 && mongoPlan.MatchString(text) || mongoBare.MatchString(text) {
+			if text := strings.TrimSpace(b.String()); i > 0 && mongoPlan.MatchString(text) ||
+				mongoBare.MatchString(text) {
 				return text, i + 1
 			}
 			break
@@ -200,10 +204,12 @@ func readMongo(p *attach.Part) attach.Reading {
 		r.figure(line)
 		r.outside("flow control: a member lags behind", line, ratio(flow, total))
 	case scans > 0 && docs >= 1e4:
-		line := fmt.Sprintf("%d of %d scan the whole collection (COLLSCAN), up to %s documents", scans, len(took), count(docs))
+		line := fmt.Sprintf("%d of %d scan the whole collection (COLLSCAN), up to %s documents",
+			scans, len(took), count(docs))
 		r.figure(line)
 		if reading >= 0.1*total {
-			r.figure(fmt.Sprintf("of it reading into its cache: %s of %s", dur(reading), dur(total)) + readRate(read, reading))
+			r.figure(fmt.Sprintf("of it reading into its cache: %s of %s", dur(reading),
+				dur(total)) + readRate(read, reading))
 		}
 		r.outside("the plan: it reads the whole collection", line, 1)
 		if every == scans {
@@ -236,7 +242,8 @@ func mongoBroken(r *result, p *attach.Part, scans, cut int, docs float64) attach
 	r.Means = "MongoDB calls it slow; the line was cut off before its duration."
 	r.Not = "How long it took stands at the end of the line."
 	if scans > 0 {
-		r.figure(fmt.Sprintf("%d of %d scan the whole collection (COLLSCAN), up to %s documents", scans, cut, count(docs)))
+		r.figure(fmt.Sprintf("%d of %d scan the whole collection (COLLSCAN), up to %s documents",
+			scans, cut, count(docs)))
 		r.next("db.COLLECTION.explain('executionStats')", "shows whether an index is missing")
 		return r.done(attach.CannotTell)
 	}
@@ -253,11 +260,13 @@ func mongoBroken(r *result, p *attach.Part, scans, cut int, docs float64) attach
 		}
 	}
 	if most > 0 {
-		r.figure(fmt.Sprintf("the one that read most: %s documents examined, %s returned", count(most), count(returned)))
+		r.figure(fmt.Sprintf("the one that read most: %s documents examined, %s returned",
+			count(most), count(returned)))
 	}
 	if skipped >= manySkipped {
 		r.figure(fmt.Sprintf("it asks to skip %s: each of these is walked over", count(skipped)))
-		r.next("the next page from the last key that was seen, and not by skip", "an index finds a key at once, and cannot jump over a number of them")
+		r.next("the next page from the last key that was seen, and not by skip",
+			"an index finds a key at once, and cannot jump over a number of them")
 		return r.done(attach.CannotTell)
 	}
 	r.next("db.COLLECTION.explain('executionStats')", "shows what the plan reads, and for how long")

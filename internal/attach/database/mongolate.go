@@ -43,7 +43,8 @@ func tellMongoLate(r *result, s *saidLate) {
 		r.Means = "Which section took the time cannot be read."
 		return
 	}
-	r.figure(fmt.Sprintf("the largest step: %s before %q; %d sections took a tenth of it or more", dur(most/1e3), name, jumps))
+	r.figure(fmt.Sprintf("the largest step: %s before %q; %d sections took a tenth of it or more",
+		dur(most/1e3), name, jumps))
 	if jumps < 3 {
 		r.Means = "One section of it took most of the time: what that section reads is where to look."
 		r.Not = "What it waited for there: a lock, the disk or a CPU."

@@ -12,14 +12,16 @@ import (
 
 // mongostat reads rows of mongostat, a second each: rates, and who waits in a queue.
 var mongostat = &attach.Kind{
-	Name:  "mongostat",
-	Hints: []string{"insert query update delete", "insert  query update delete", "insert  query  update delete", "insert "},
+	Name: "mongostat",
+	Hints: []string{"insert query update delete", "insert  query update delete",
+		"insert  query  update delete", "insert "},
 	Joins: true,
 	Claim: func(lines []paste.Line) int {
 		rows := 0
 		n := attach.ClaimWhile(lines, func(i int, text string) bool {
 			switch {
-			case statHead(text), i > 0 && (strings.HasPrefix(text, "[...") || strings.HasPrefix(text, "...")): // left out
+			case statHead(text), i > 0 &&
+				(strings.HasPrefix(text, "[...") || strings.HasPrefix(text, "...")): // left out
 				return true
 			case i > 0 && statRow(statCells(text)):
 				rows++
@@ -131,7 +133,8 @@ func readMongostat(p *attach.Part) attach.Reading {
 		r.figure(fmt.Sprintf("in the queues: %s in the median, %s at most", count(wait), count(slices.Max(queued))))
 	}
 	if len(dirty) > 0 && len(used) > 0 {
-		r.figure(fmt.Sprintf("cache: up to %s %% in use, up to %s %% dirty", three(slices.Max(used)), three(slices.Max(dirty))))
+		r.figure(fmt.Sprintf("cache: up to %s %% in use, up to %s %% dirty",
+			three(slices.Max(used)), three(slices.Max(dirty))))
 	}
 	r.Not = "How long an operation takes: only rates and lengths of queues are in it."
 	full := len(dirty) > 0 && len(used) > 0 && (attach.Median(dirty) >= dirtyMuch || attach.Median(used) >= usedMuch)

@@ -44,7 +44,8 @@ var mongoState = &attach.Kind{
 }
 
 // mongoWords are what mongoOwn looks for. A line without any of them is spared the slower search.
-var mongoWords = []string{"inprog", "globalLock", "concurrentTransactions", "secs_running", "waitingForLock", "opcounters", "currentQueue"}
+var mongoWords = []string{"inprog", "globalLock", "concurrentTransactions", "secs_running",
+	"waitingForLock", "opcounters", "currentQueue"}
 
 var (
 	mongoOwn     = pattern.New(`"?\b(inprog|globalLock|concurrentTransactions|secs_running|microsecs_running|waitingForLock|opcounters|currentQueue)"? ?: ?`)
@@ -127,7 +128,8 @@ func readMongoState(p *attach.Part) attach.Reading {
 	}
 	if ops == 0 && strings.Contains(text, "waitingForLock") {
 		r.Title = "MongoDB currentOp, a part of it"
-		r.figure(fmt.Sprintf("%d of %d operations wait for a lock at this instant", waits, len(mongoWaiting.FindAllString(text, 1<<12))))
+		r.figure(fmt.Sprintf("%d of %d operations wait for a lock at this instant", waits,
+			len(mongoWaiting.FindAllString(text, 1<<12))))
 		r.Not = "That locks were waited for: acquireCount counts locks that were taken, and yields take them again."
 	}
 	mongoLocked(r, text)
@@ -143,11 +145,13 @@ func readMongoState(p *attach.Part) attach.Reading {
 		}
 	}
 	if waits > 0 {
-		r.outside("a lock in the database's own collections", attach.Plural(waits, "operation")+" waiting for a lock", 0)
+		r.outside("a lock in the database's own collections", attach.Plural(waits, "operation")+
+			" waiting for a lock", 0)
 	}
 	if r.Means == "" {
 		r.Means = "Counters since the start and a state at one instant: why an operation is slow is not in it."
 	}
-	r.next("db.currentOp({secs_running: {$gte: 1}}) twice, some seconds apart", "whether the same operations run on, and their plan")
+	r.next("db.currentOp({secs_running: {$gte: 1}}) twice, some seconds apart",
+		"whether the same operations run on, and their plan")
 	return r.done(attach.CannotTell)
 }

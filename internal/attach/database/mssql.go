@@ -92,13 +92,16 @@ func msWaits(t *sqlTable) (out []*msWait) {
 		at := msTime(valueOf(row, "runtime"))
 		work := strings.TrimSpace(row["reads"] + " " + row["writes"] + " " + row["logical_reads"])
 		on := valueOf(row, "wait_resource", "resource_description")
-		if w := open[row["session_id"]]; w != nil && w.what == what && w.on == on && took > w.last && goesOn(w, took, at) {
+		if w := open[row["session_id"]]; w != nil && w.what == what && w.on == on &&
+			took > w.last && goesOn(w, took, at) {
 			w.last, w.till, w.looks = took, at, w.looks+1
 			w.still = w.still && work != "" && w.work == work
 			continue
 		}
-		w := &msWait{session: row["session_id"], what: what, on: on, first: took, last: took, at: at, till: at, looks: 1, work: work, still: work != "",
-			who: strings.TrimSpace(valueOf(row, "status") + " " + valueOf(row, "command")), blocker: valueOf(row, "blocking_session_id")}
+		w := &msWait{session: row["session_id"], what: what, on: on, first: took, last: took,
+			at: at, till: at, looks: 1, work: work, still: work != "",
+			who:     strings.TrimSpace(valueOf(row, "status") + " " + valueOf(row, "command")),
+			blocker: valueOf(row, "blocking_session_id")}
 		open[row["session_id"]] = w
 		out = append(out, w)
 	}
@@ -128,9 +131,11 @@ func msClass(what string) (where, not, cause string) {
 	case strings.HasPrefix(what, "PAGEIOLATCH_"):
 		return "", "That the disk is slow: the page is read, and how long one read takes is not in it.", "disk-wait"
 	case strings.HasPrefix(what, "PAGELATCH_"), strings.HasPrefix(what, "LATCH_"):
-		return "a latch of a page or a structure in SQL Server's memory, which another thread has", "That a disk is slow, which would be PAGEIOLATCH; or that a transaction holds a lock, which would be LCK. Who has the latch is not in it.", ""
+		return "a latch of a page or a structure in SQL Server's memory, which another thread has",
+			"That a disk is slow, which would be PAGEIOLATCH; or that a transaction holds a lock, which would be LCK. Who has the latch is not in it.", ""
 	case strings.HasPrefix(what, "LCK_"):
-		return "a lock in the database's own tables, which another transaction holds", "That the session that holds it is slow itself: it may be idle with its transaction open.", ""
+		return "a lock in the database's own tables, which another transaction holds",
+			"That the session that holds it is slow itself: it may be idle with its transaction open.", ""
 	case what == "WRITELOG", what == "LOGBUFFER":
 		return "", "That the disk is slow: many small commits wait for the log as well.", "disk-wait"
 	case what == "ASYNC_NETWORK_IO":
@@ -154,7 +159,8 @@ func readMSRequests(r *result, t *sqlTable) {
 		r.Means = "No session waits for anything at these looks."
 		return
 	}
-	w := slices.MaxFunc(waits, func(a, b *msWait) int { return cmp.Or(cmp.Compare(a.last, b.last), cmp.Compare(b.session, a.session)) })
+	w := slices.MaxFunc(waits,
+		func(a, b *msWait) int { return cmp.Or(cmp.Compare(a.last, b.last), cmp.Compare(b.session, a.session)) })
 	line := fmt.Sprintf("session %s waits for %s", w.session, w.what)
 	if w.who != "" {
 		line = fmt.Sprintf("session %s (%s) waits for %s", w.session, short(w.who), w.what)

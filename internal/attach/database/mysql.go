@@ -41,7 +41,8 @@ func claimProcesslist(lines []paste.Line) int {
 	}
 	if innoRow.MatchString(strings.TrimSpace(lines[0].Text)) {
 		n, own := 0, 0
-		for n < len(lines) && lines[n].Command == "" && (innoRow.MatchString(strings.TrimSpace(lines[n].Text)) || procField.MatchString(lines[n].Text)) {
+		for n < len(lines) && lines[n].Command == "" &&
+			(innoRow.MatchString(strings.TrimSpace(lines[n].Text)) || procField.MatchString(lines[n].Text)) {
 			if strings.Contains(lines[n].Text, "Command:") {
 				own++
 			}
@@ -69,7 +70,8 @@ func claimProcesslist(lines []paste.Line) int {
 		if rowsInSet.MatchString(t) {
 			return n + 1
 		}
-		if !strings.Contains(t, "|") && !planRule.MatchString(t) && strings.Contains(lines[i].Text, "|") && !strings.HasPrefix(lines[n].Text, " ") {
+		if !strings.Contains(t, "|") && !planRule.MatchString(t) &&
+			strings.Contains(lines[i].Text, "|") && !strings.HasPrefix(lines[n].Text, " ") {
 			break
 		}
 		if !noRow(t) {
@@ -83,7 +85,8 @@ func claimProcesslist(lines []paste.Line) int {
 var procNames = []string{"Id", "User", "Host", "db", "Command", "Time", "State", "Info"}
 
 // procCommands are what stands in the column Command.
-var procCommands = []string{"Query", "Sleep", "Daemon", "Connect", "Execute", "Binlog Dump", "Binlog Dump GTID", "Prepare", "Killed", "Init DB", "Quit", "Statistics", "Ping", "Field List"}
+var procCommands = []string{"Query", "Sleep", "Daemon", "Connect", "Execute", "Binlog Dump",
+	"Binlog Dump GTID", "Prepare", "Killed", "Init DB", "Quit", "Statistics", "Ping", "Field List"}
 
 // procRow reports whether a line is a row of the processlist, by what its cells are.
 func procRow(text string) bool {
@@ -170,7 +173,8 @@ func parseProcesslist(lines []paste.Line) (list []connection) {
 }
 
 // background are commands of threads that serve no client.
-var background = []string{"Sleep", "Daemon", "Binlog Dump", "Binlog Dump GTID", "Connect", "Slave_IO", "Slave_SQL", "Slave_worker"}
+var background = []string{"Sleep", "Daemon", "Binlog Dump", "Binlog Dump GTID", "Connect",
+	"Slave_IO", "Slave_SQL", "Slave_worker"}
 
 // longCommit is a commit, in s, that no group commit explains.
 const longCommit = 5
@@ -191,7 +195,8 @@ func readProcesslist(p *attach.Part) attach.Reading {
 		case slices.Contains(background, c.command), c.command == "" && c.state == "":
 			asleep++
 			continue
-		case strings.Contains(strings.ToLower(c.info), "show ") && strings.Contains(strings.ToLower(c.info), "processlist"):
+		case strings.Contains(strings.ToLower(c.info), "show ") &&
+			strings.Contains(strings.ToLower(c.info), "processlist"):
 			continue
 		case c.waitsForLock():
 			locked++
@@ -221,7 +226,8 @@ func readProcesslist(p *attach.Part) attach.Reading {
 		r.Figures = []string{line}
 		tellWaiter(r, list)
 		r.Figures = append(r.Figures, others...)
-		r.outside("a lock in the database's own tables, which another session holds", line, ratio(float64(locked), float64(busy)))
+		r.outside("a lock in the database's own tables, which another session holds", line,
+			ratio(float64(locked), float64(busy)))
 		if strings.Contains(strings.ToLower(longest.state), "commit") && longest.s >= longCommit {
 			commit := fmt.Sprintf("one session commits for %s, and may be what the others wait for", dur(longest.s))
 			r.figure(commit)
@@ -269,7 +275,8 @@ func claimMySQLSlow(lines []paste.Line) int {
 			if i-n > 2 {
 				return attach.ClaimIf(own > 0, n)
 			}
-		case n == i && (strings.HasSuffix(t, ";") || isSQL(t) || strings.HasPrefix(l.Text, " ") || inStatement(lines, i)):
+		case n == i && (strings.HasSuffix(t, ";") || isSQL(t) || strings.HasPrefix(l.Text, " ") ||
+			inStatement(lines, i)):
 			n = i + 1
 		default:
 			return attach.ClaimIf(own > 0, n)
@@ -313,7 +320,8 @@ func sleepers(lines []paste.Line) map[int]bool {
 var (
 	sleepCall = pattern.New(`(?i)\b(?:pg_sleep|pg_sleep_for|pg_sleep_until|sleep|benchmark)\s*\((?:\s*([\d.]+)\s*\))?`)
 	fromTable = pattern.New(`(?i)\bfrom\b`)
-	notCalled = pattern.New(`'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|` + "`[^`]*`" + `|/\*.*?\*/|--\s.*|^#.*|(?i:\b(?:into|table|function|procedure)\s+[\w.]+\s*\()`)
+	notCalled = pattern.New(`'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|` + "`[^`]*`" +
+		`|/\*.*?\*/|--\s.*|^#.*|(?i:\b(?:into|table|function|procedure)\s+[\w.]+\s*\()`)
 )
 
 // sleeps reports whether a statement takes its seconds on purpose: it calls a function for that.
@@ -402,7 +410,8 @@ func readMySQLSlow(p *attach.Part) attach.Reading {
 		r.next("EXPLAIN the statement", "shows what it reads, and by which index")
 	case small > 0 && 2*small >= slow: // quick ones beside them explain nothing
 		r.Means = fmt.Sprintf("%s examined few rows and still took long, and no field says why. A row's lock, a slow disk, a lack of CPU and views of the server's own tables look alike. Lock_time holds no row locks in all versions.", attach.Plural(small, "statement"))
-		r.next("mysql -e 'SHOW ENGINE INNODB STATUS\\G'; iostat -x 1 10", "tell locks of rows from a slow disk, while it is slow")
+		r.next("mysql -e 'SHOW ENGINE INNODB STATUS\\G'; iostat -x 1 10",
+			"tell locks of rows from a slow disk, while it is slow")
 		return r.done(attach.CannotTell)
 	}
 	return r.done(attach.CannotTell)

@@ -74,7 +74,8 @@ func readMySQLLog(p *attach.Part) attach.Reading {
 		r.figure("no free page was found in the buffer pool: " + times(blocks))
 	}
 	if len(slept) > 0 {
-		r.figure(fmt.Sprintf("rounds without a page to flush that lasted up to %s: %s", long(slices.Max(slept)), times(len(slept))))
+		r.figure(fmt.Sprintf("rounds without a page to flush that lasted up to %s: %s",
+			long(slices.Max(slept)), times(len(slept))))
 		if r.Means == "" {
 			r.Means = "Nothing was flushed in that time: the machine was suspended or its clock was set. That is no slow disk."
 		}

@@ -52,7 +52,8 @@ func treeHead(lines []paste.Line) int {
 		switch {
 		case isMySQLNode(l.Text):
 			return i
-		case i > 0 && l.Command != "", !innoRow.MatchString(t) && !planRule.MatchString(t) && strings.Trim(t, " |") != "EXPLAIN":
+		case i > 0 && l.Command != "", !innoRow.MatchString(t) && !planRule.MatchString(t) &&
+			strings.Trim(t, " |") != "EXPLAIN":
 			return 0
 		}
 	}
@@ -84,7 +85,8 @@ func claimMySQLPlan(lines []paste.Line) int {
 		}
 		text := strings.TrimSpace(l.Text)
 		own := isMySQLNode(l.Text)
-		if nodes > 0 && strings.Contains(l.Text, "-> ") && (strings.HasPrefix(text, "EXPLAIN: ") || own && nextTree(l.Text, root, deepest)) {
+		if nodes > 0 && strings.Contains(l.Text, "-> ") && (strings.HasPrefix(text, "EXPLAIN: ") ||
+			own && nextTree(l.Text, root, deepest)) {
 			return n
 		}
 		switch {
@@ -114,7 +116,8 @@ func parseMySQLPlan(lines []paste.Line) (nodes []*node) {
 		if m == nil {
 			continue
 		}
-		n := &node{name: m[2], depth: treeDepth(l.Text), est: -1, act: -1, total: -1, idle: strings.Contains(l.Text, "(never executed)")}
+		n := &node{name: m[2], depth: treeDepth(l.Text), est: -1, act: -1, total: -1,
+			idle: strings.Contains(l.Text, "(never executed)")}
 		if v, ok := number(m[4]); ok && m[4] != "" {
 			n.est = v
 		}

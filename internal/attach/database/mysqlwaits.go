@@ -8,7 +8,9 @@ import (
 // waitsForLock reports whether a session's state says that it waits for a lock of a table.
 func (c connection) waitsForLock() bool {
 	low := strings.ToLower(c.state)
-	return strings.HasPrefix(low, "waiting for") && (strings.Contains(low, "lock") || strings.Contains(low, "table flush")) || low == "locked" || low == "system lock"
+	return strings.HasPrefix(low, "waiting for") &&
+		(strings.Contains(low, "lock") || strings.Contains(low, "table flush")) ||
+		low == "locked" || low == "system lock"
 }
 
 // name says which connection it is, and for how long it is in its state.
@@ -50,7 +52,8 @@ func tellWaiter(r *result, list []connection) {
 		r.figure("at work since before that wait: " + firstOf(busy))
 	}
 	if len(asleep) > 0 {
-		r.figure("asleep since before that wait: " + firstOf(asleep) + "; one with a transaction open may have the lock")
+		r.figure("asleep since before that wait: " + firstOf(asleep) +
+			"; one with a transaction open may have the lock")
 	}
 }
 

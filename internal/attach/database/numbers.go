@@ -21,7 +21,8 @@ func seconds(s string) (v float64, ok bool) {
 		return v, sane(v)
 	}
 	s = strings.ReplaceAll(strings.ReplaceAll(s, " ", ""), "μ", "µ")
-	for _, u := range [][2]string{{"microseconds", "us"}, {"milliseconds", "ms"}, {"seconds", "s"}, {"msec", "ms"}, {"usec", "us"}, {"sec", "s"}, {"min", "m"}} {
+	for _, u := range [][2]string{{"microseconds", "us"}, {"milliseconds", "ms"}, {"seconds", "s"},
+		{"msec", "ms"}, {"usec", "us"}, {"sec", "s"}, {"min", "m"}} {
 		if p, found := strings.CutSuffix(s, u[0]); found {
 			s = p + u[1]
 		}

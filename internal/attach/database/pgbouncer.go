@@ -39,5 +39,6 @@ func readBouncer(r *result, t *sqlTable) {
 	} else {
 		r.found("pool-exhaustion", finding.Possible, worst, 0)
 	}
-	r.next("SELECT state, count(*), max(now() - state_change) FROM pg_stat_activity GROUP BY 1", "whether connections are active, or idle in a transaction")
+	r.next("SELECT state, count(*), max(now() - state_change) FROM pg_stat_activity GROUP BY 1",
+		"whether connections are active, or idle in a transaction")
 }

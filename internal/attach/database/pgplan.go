@@ -104,7 +104,9 @@ func claimPGPlan(lines []paste.Line) int {
 			}
 			nodes++
 			n = i + 1
-		case pgDetail.MatchString(strings.Trim(l.Text, `"`)), nodes > 0 && pgOther.MatchString(l.Text), nodes > 0 && pgFlat.MatchString(l.Text), strings.HasPrefix(strings.TrimSpace(l.Text), "|"), nodes > 0 && strings.HasPrefix(l.Text, "    "):
+		case pgDetail.MatchString(strings.Trim(l.Text, `"`)), nodes > 0 &&
+			pgOther.MatchString(l.Text), nodes > 0 && pgFlat.MatchString(l.Text),
+			strings.HasPrefix(strings.TrimSpace(l.Text), "|"), nodes > 0 && strings.HasPrefix(l.Text, "    "):
 			n = i + 1
 			if pgRows.MatchString(strings.TrimSpace(l.Text)) && nodes > 0 {
 				return n

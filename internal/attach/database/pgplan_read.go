@@ -58,7 +58,8 @@ func readPlanOf(server string, nodes []*node, p *attach.Part) attach.Reading {
 		return r.done(attach.CannotTell)
 	}
 	r.Title = fmt.Sprintf("%s EXPLAIN ANALYZE, %s, %s", server, attach.Plural(len(nodes), "node"), dur(total))
-	return planTimes{total: total, plan: plan, io: io, mysql: server == "MySQL", topless: !timed && nodes[0].loops > 1}.run(r, nodes)
+	return planTimes{total: total, plan: plan, io: io, mysql: server == "MySQL", topless: !timed &&
+		nodes[0].loops > 1}.run(r, nodes)
 }
 
 // unrun says what a plan without times says.
@@ -113,7 +114,8 @@ func (t planTimes) run(r *result, nodes []*node) attach.Reading {
 		r.figure("it had more than fits in work_mem: " + bytesText(worst.spill) + " went to files on disk and back")
 	}
 	if top := nodes[0]; top.hit+top.read > 0 && t.total >= 0.1 {
-		r.figure(fmt.Sprintf("pages: %s found in shared_buffers, %s read from outside of it", count(top.hit), count(top.read)))
+		r.figure(fmt.Sprintf("pages: %s found in shared_buffers, %s read from outside of it",
+			count(top.hit), count(top.read)))
 	}
 	if rest > worst.self {
 		r.figure(fmt.Sprintf("in no node that is shown: %s (%s)", dur(rest), percent(rest, t.total)))
@@ -157,7 +159,8 @@ func (t planTimes) repeated(nodes []*node, worst *node) string {
 	if top == nil || top.total < 0.25*t.total {
 		return ""
 	}
-	return fmt.Sprintf("%s runs %s times, %s each with what is below it: %s (%s)", top.name, count(top.loops), dur(top.total/top.loops), dur(top.total), percent(top.total, t.total))
+	return fmt.Sprintf("%s runs %s times, %s each with what is below it: %s (%s)", top.name,
+		count(top.loops), dur(top.total/top.loops), dur(top.total), percent(top.total, t.total))
 }
 
 // guessedFar reports whether a node has far more rows or far fewer than was estimated.
@@ -197,7 +200,8 @@ func stopAtLimits(nodes []*node) {
 		}
 		if len(above) > 0 {
 			up := above[len(above)-1]
-			n.stopped = planLimit.MatchString(up.name) || up.stopped && !(planGathers.MatchString(up.name) && !planJoin.MatchString(up.name))
+			n.stopped = planLimit.MatchString(up.name) || up.stopped &&
+				!(planGathers.MatchString(up.name) && !planJoin.MatchString(up.name))
 		}
 		above = append(above, n)
 	}
@@ -231,7 +235,8 @@ func (t planTimes) where(r *result, nodes []*node, worst *node, line string) {
 		r.candidate("disk-wait", proof)
 	}
 	if plan > total {
-		r.outside("planning the statement", fmt.Sprintf("planning %s, execution %s", dur(plan), dur(total)), ratio(plan, plan+total))
+		r.outside("planning the statement", fmt.Sprintf("planning %s, execution %s", dur(plan),
+			dur(total)), ratio(plan, plan+total))
 		return
 	}
 	again, analyze := t.again()
@@ -260,8 +265,10 @@ func (t planTimes) where(r *result, nodes []*node, worst *node, line string) {
 		r.next("SET work_mem = '...', then "+again, "whether it is faster where all of it fits in memory")
 	}
 	if guessedFar(nodes) {
-		r.next(analyze+" of the tables named, then "+again, "says whether the estimates, and with them the plan, change")
+		r.next(analyze+" of the tables named, then "+again,
+			"says whether the estimates, and with them the plan, change")
 		return
 	}
-	r.next("another index or another join for that node, then "+again, "the estimates are near the rows found, so new statistics are not the first thing to try")
+	r.next("another index or another join for that node, then "+again,
+		"the estimates are near the rows found, so new statistics are not the first thing to try")
 }

@@ -27,7 +27,8 @@ func claimActivity(lines []paste.Line) int {
 	}
 	if strings.HasPrefix(lines[0].Text, "-[ RECORD") {
 		n, own := 0, 0
-		for n < len(lines) && (strings.HasPrefix(lines[n].Text, "-[ RECORD") || strings.Contains(lines[n].Text, "|") && lines[n].Command == "") {
+		for n < len(lines) && (strings.HasPrefix(lines[n].Text, "-[ RECORD") ||
+			strings.Contains(lines[n].Text, "|") && lines[n].Command == "") {
 			if strings.HasPrefix(lines[n].Text, "wait_event") {
 				own++
 			}
@@ -35,11 +36,14 @@ func claimActivity(lines []paste.Line) int {
 		}
 		return attach.ClaimIf(own > 0, n)
 	}
-	if !slices.ContainsFunc(strings.Split(lines[0].Text, "|"), func(c string) bool { return strings.HasPrefix(strings.TrimSpace(c), "wait_event") }) || !strings.Contains(lines[0].Text, "|") {
+	if !slices.ContainsFunc(strings.Split(lines[0].Text, "|"),
+		func(c string) bool { return strings.HasPrefix(strings.TrimSpace(c), "wait_event") }) ||
+		!strings.Contains(lines[0].Text, "|") {
 		return 0
 	}
 	n := 1
-	for n < len(lines) && lines[n].Command == "" && (inTable(lines, n) || pgRows.MatchString(strings.TrimSpace(lines[n].Text))) {
+	for n < len(lines) && lines[n].Command == "" &&
+		(inTable(lines, n) || pgRows.MatchString(strings.TrimSpace(lines[n].Text))) {
 		n++
 		if pgRows.MatchString(strings.TrimSpace(lines[n-1].Text)) {
 			break
@@ -120,8 +124,11 @@ func parseActivity(lines []paste.Line) (list []backend) {
 			}
 			return ""
 		}
-		by := strings.Trim(cmp.Or(cell("blocked_by_pids"), cell("pg_blocking_pids"), cell("blocked_by"), cell("blocking_pids")), "{} ")
-		list = append(list, backend{cell("wait_event_type"), cell("wait_event"), cell("state"), cmp.Or(cell("pid"), cell("waiting_pid"), cell("blocked_pid")), by, cmp.Or(cell("holder_state"), cell("blocker_state"), cell("blocking_state")), cell("backend_type"), 1})
+		by := strings.Trim(cmp.Or(cell("blocked_by_pids"), cell("pg_blocking_pids"),
+			cell("blocked_by"), cell("blocking_pids")), "{} ")
+		list = append(list, backend{cell("wait_event_type"), cell("wait_event"), cell("state"),
+			cmp.Or(cell("pid"), cell("waiting_pid"), cell("blocked_pid")), by,
+			cmp.Or(cell("holder_state"), cell("blocker_state"), cell("blocking_state")), cell("backend_type"), 1})
 		if cell("pid") == "" {
 			for _, name := range counts {
 				if v, ok := number(cell(name)); ok && v >= 1 {
@@ -163,7 +170,8 @@ func readActivity(p *attach.Part) attach.Reading {
 	}
 	if n["Lock"] > 0 {
 		r.figure(line("Lock"))
-		r.outside("a lock in the database's own tables, which another transaction holds", line("Lock"), ratio(float64(n["Lock"]), float64(active)))
+		r.outside("a lock in the database's own tables, which another transaction holds",
+			line("Lock"), ratio(float64(n["Lock"]), float64(active)))
 		if !blockers(r, list) {
 			r.next("psql -c 'SELECT pid, pg_blocking_pids(pid), query FROM pg_stat_activity WHERE cardinality(pg_blocking_pids(pid)) > 0'", "names who blocks whom")
 		}
@@ -174,7 +182,8 @@ func readActivity(p *attach.Part) attach.Reading {
 	}
 	if standby := events["IPC"]["SyncRep"]; standby > 0 {
 		r.figure(fmt.Sprintf("%d of %d active backends wait for a standby to confirm their commit (SyncRep)", standby, active))
-		r.outside("a standby that has to confirm each commit: it, or the way to it, is slow", r.Figures[len(r.Figures)-1], ratio(float64(standby), float64(active)))
+		r.outside("a standby that has to confirm each commit: it, or the way to it, is slow",
+			r.Figures[len(r.Figures)-1], ratio(float64(standby), float64(active)))
 	}
 	if n["IO"] > 1 && 2*n["IO"] >= active {
 		r.figure(line("IO"))
@@ -203,7 +212,8 @@ func readActivity(p *attach.Part) attach.Reading {
 func others(list []backend) string {
 	var out []string
 	for _, b := range list {
-		if b.kind != "LWLock" && b.kind != "LWLockTranche" && b.kind != "LWLockNamed" && b.kind != "BufferPin" && b.kind != "BufferLock" && (b.kind != "IPC" && b.kind != "IO" || b.event == "") {
+		if b.kind != "LWLock" && b.kind != "LWLockTranche" && b.kind != "LWLockNamed" &&
+			b.kind != "BufferPin" && b.kind != "BufferLock" && (b.kind != "IPC" && b.kind != "IO" || b.event == "") {
 			continue
 		}
 		who := cmp.Or(b.is, "backend")
@@ -246,12 +256,14 @@ func blockers(r *result, list []backend) bool {
 	holder, _, _ := strings.Cut(commonest(n), " (")
 	line := fmt.Sprintf("backend %s blocks %d of them", holder, n[holder])
 	if s := state[holder]; strings.HasPrefix(s, "idle") {
-		line += "; it is " + strings.Replace(s, "idletx", "idle in transaction", 1) + ", so its program holds the transaction open"
+		line += "; it is " + strings.Replace(s, "idletx", "idle in transaction", 1) +
+			", so its program holds the transaction open"
 	} else if s != "" {
 		line += "; it is " + s
 	}
 	r.figure(line)
-	r.next("psql -c \"SELECT pid, state, xact_start, query FROM pg_stat_activity WHERE pid = "+holder+"\"", "says what it did last, and since when its transaction is open")
+	r.next("psql -c \"SELECT pid, state, xact_start, query FROM pg_stat_activity WHERE pid = "+
+		holder+"\"", "says what it did last, and since when its transaction is open")
 	return true
 }
 

@@ -18,8 +18,9 @@ import (
 // and MariaDB, with or without times. Clients print boxes around it, and a plus at the end of each
 // line. One that was cut off is read as far as it goes.
 var jsonPlan = &attach.Kind{
-	Name:   "plan as JSON",
-	Hints:  []string{`"Node Type"`, `"Plan"`, `"query_block"`, `"query_plan"`, "QUERY PLAN", "EXPLAIN", "ANALYZE", "+--", "1. row ", "[", "{"},
+	Name: "plan as JSON",
+	Hints: []string{`"Node Type"`, `"Plan"`, `"query_block"`, `"query_plan"`, "QUERY PLAN",
+		"EXPLAIN", "ANALYZE", "+--", "1. row ", "[", "{"},
 	Yields: []string{"PostgreSQL log"},
 	Claim:  claimJSONPlan,
 	Read:   readJSONPlan,
@@ -76,7 +77,8 @@ func claimJSONPlan(lines []paste.Line) int {
 		return 0
 	}
 	for end := n; end < min(len(lines), n+2) && lines[end].Command == ""; end++ { // what a client prints below
-		if text := strings.TrimSpace(lines[end].Text); pgRows.MatchString(text) || rowsInSet.MatchString(text) || len(text) > 3 && strings.Trim(text, "+-") == "" {
+		if text := strings.TrimSpace(lines[end].Text); pgRows.MatchString(text) ||
+			rowsInSet.MatchString(text) || len(text) > 3 && strings.Trim(text, "+-") == "" {
 			n = end + 1
 		}
 	}
@@ -205,7 +207,8 @@ func word(m map[string]any, key string) string {
 // pgNodes lists the nodes of a plan of PostgreSQL.
 // Workers run their loops at the same time: workers is how many did so above it.
 func pgNodes(out []*node, m map[string]any, depth int, workers float64, io *float64) []*node {
-	n := &node{name: cmp.Or(word(m, "Node Type"), "a node"), depth: depth, est: float(m, "Plan Rows"), act: -1, total: -1}
+	n := &node{name: cmp.Or(word(m, "Node Type"), "a node"), depth: depth,
+		est: float(m, "Plan Rows"), act: -1, total: -1}
 	if index := word(m, "Index Name"); index != "" {
 		n.name += " using " + index
 	}

@@ -13,9 +13,12 @@ import (
 
 // pgLog reads PostgreSQL's log: lock waits, durations, checkpoints, autovacuum.
 var pgLog = &attach.Kind{
-	Name:      "PostgreSQL log",
-	Marks:     []string{"still waiting for", "acquired ", "deadlock", "blocked by process", "duration: ", "checkpoint complete", "canceling"},
-	Hints:     []string{"LOG:  ", "LOG: duration: ", ",LOG,", ",ERROR,", "ERROR:  ", "still waiting for", "acquired ", "DETAIL:  ", "STATEMENT:  ", "FATAL:  ", "WARNING:  ", "CONTEXT:  ", "HINT:  ", "holding the lock", "deadlock detected", "canceling statement"},
+	Name: "PostgreSQL log",
+	Marks: []string{"still waiting for", "acquired ", "deadlock", "blocked by process",
+		"duration: ", "checkpoint complete", "canceling"},
+	Hints: []string{"LOG:  ", "LOG: duration: ", ",LOG,", ",ERROR,", "ERROR:  ",
+		"still waiting for", "acquired ", "DETAIL:  ", "STATEMENT:  ", "FATAL:  ", "WARNING:  ",
+		"CONTEXT:  ", "HINT:  ", "holding the lock", "deadlock detected", "canceling statement"},
 	Scattered: true,
 	Claim:     claimPGLog,
 	Read:      readPGLog,
@@ -38,12 +41,14 @@ var (
 
 func claimPGLog(lines []paste.Line) int {
 	first := lines[0].Text
-	if !pgLine.MatchString(first) || !pgWords.MatchString(first) && !(pgPrefix.MatchString(first) && pgTwo.MatchString(first)) {
+	if !pgLine.MatchString(first) || !pgWords.MatchString(first) &&
+		!(pgPrefix.MatchString(first) && pgTwo.MatchString(first)) {
 		return 0
 	}
 	n := len(pgRecord(lines))
 	for n < len(lines) && lines[n].Command == "" && strings.TrimSpace(lines[n].Text) != "" &&
-		(pgLine.MatchString(lines[n].Text) || strings.HasPrefix(lines[n].Text, "\t") || strings.HasPrefix(lines[n].Text, "    ") || pgCycle.MatchString(lines[n].Text)) {
+		(pgLine.MatchString(lines[n].Text) || strings.HasPrefix(lines[n].Text, "\t") ||
+			strings.HasPrefix(lines[n].Text, "    ") || pgCycle.MatchString(lines[n].Text)) {
 		n++
 	}
 	return n
@@ -89,7 +94,8 @@ type pgEvents struct {
 }
 
 func readPGLog(p *attach.Part) attach.Reading {
-	e := pgEvents{waits: map[string]float64{}, queue: pgQueue{since: map[string]time.Time{}, wants: map[string]pgWant{}}, got: map[string]bool{}, on: map[string]int{}, mode: map[string]int{}}
+	e := pgEvents{waits: map[string]float64{}, queue: pgQueue{since: map[string]time.Time{},
+		wants: map[string]pgWant{}}, got: map[string]bool{}, on: map[string]int{}, mode: map[string]int{}}
 	for at := 0; at < len(p.Lines); {
 		record := pgRecord(p.Lines[at:])
 		text := record[0].Text
@@ -113,7 +119,8 @@ func readPGLog(p *attach.Part) attach.Reading {
 		r.fact(FactStatement, attach.Median(e.durations)*1e3, "")
 	}
 	if len(e.spilled) > 0 {
-		r.figure(fmt.Sprintf("%s, the largest %s: sorts or hashes larger than work_mem go to disk", attach.Plural(len(e.spilled), "temporary file"), bytesText(slices.Max(e.spilled))))
+		r.figure(fmt.Sprintf("%s, the largest %s: sorts or hashes larger than work_mem go to disk",
+			attach.Plural(len(e.spilled), "temporary file"), bytesText(slices.Max(e.spilled))))
 	}
 	if e.gaveUp > 0 {
 		line := "statements that waited for a lock until lock_timeout ended them: " + times(e.gaveUp)
@@ -129,7 +136,8 @@ func readPGLog(p *attach.Part) attach.Reading {
 	}
 	if e.deadlocks > 0 {
 		r.figure("deadlock detected: " + times(e.deadlocks))
-		r.outside("locks in the database's own tables, taken in opposite orders", "deadlock detected: "+times(e.deadlocks), 0)
+		r.outside("locks in the database's own tables, taken in opposite orders",
+			"deadlock detected: "+times(e.deadlocks), 0)
 	}
 	kept := e.tellVacuum(r)
 	switch {
@@ -164,7 +172,8 @@ func readPGLog(p *attach.Part) attach.Reading {
 		if len(e.checks.sync) > 0 {
 			r.Not = "That anybody waited for the disk: the longest fsync of these checkpoints is no long one."
 		}
-		r.next("psql -c 'SHOW max_wal_size'; psql -c 'SELECT * FROM pg_stat_bgwriter'", "how many checkpoints the size caused, and how many the time")
+		r.next("psql -c 'SHOW max_wal_size'; psql -c 'SELECT * FROM pg_stat_bgwriter'",
+			"how many checkpoints the size caused, and how many the time")
 		return r.done(attach.CannotTell)
 	}
 	r.Not = "It has lock waits only with log_lock_waits, and statements only above log_min_duration_statement."

@@ -78,7 +78,8 @@ func (c *pgCheckpoints) forced() bool { return c.full >= 2 && 2*c.full > c.start
 // tell says how long the fsyncs took, and what started the checkpoints.
 func (c *pgCheckpoints) tell(r *result) {
 	if len(c.sync) > 0 {
-		line := fmt.Sprintf("%s: longest fsync of one file %s (median of checkpoints %s)", attach.Plural(len(c.sync), "checkpoint"), dur(slices.Max(c.sync)), dur(attach.Median(c.sync)))
+		line := fmt.Sprintf("%s: longest fsync of one file %s (median of checkpoints %s)",
+			attach.Plural(len(c.sync), "checkpoint"), dur(slices.Max(c.sync)), dur(attach.Median(c.sync)))
 		if len(c.sync) == 1 {
 			line = fmt.Sprintf("1 checkpoint: longest fsync of one file %s", dur(c.sync[0]))
 		}
@@ -94,14 +95,16 @@ func (c *pgCheckpoints) tell(r *result) {
 		}
 	}
 	if c.full > 0 {
-		line := fmt.Sprintf("%d of %s started since the log of changes had filled max_wal_size", c.full, attach.Plural(c.starts, "checkpoint"))
+		line := fmt.Sprintf("%d of %s started since the log of changes had filled max_wal_size",
+			c.full, attach.Plural(c.starts, "checkpoint"))
 		if c.touching > 0 {
 			line += fmt.Sprintf(", %d of them right when the one before had ended", c.touching)
 		}
 		r.figure(line)
 	}
 	if len(c.distance) > 0 {
-		line := fmt.Sprintf("log of changes from one checkpoint to the next: median %s, at most %s", bytesText(attach.Median(c.distance)), bytesText(slices.Max(c.distance)))
+		line := fmt.Sprintf("log of changes from one checkpoint to the next: median %s, at most %s",
+			bytesText(attach.Median(c.distance)), bytesText(slices.Max(c.distance)))
 		if len(c.distance) == 1 {
 			line = "log of changes since the checkpoint before: " + bytesText(c.distance[0])
 		}

@@ -100,7 +100,8 @@ func (q *pgQueue) figure(r *result, waits map[string]float64, got map[string]boo
 		return
 	}
 	first := q.longest[0]
-	text := fmt.Sprintf("%s stand in the queue for %s, process %s first", processes(len(q.longest)), cmp.Or(q.lock, "it"), first)
+	text := fmt.Sprintf("%s stand in the queue for %s, process %s first", processes(len(q.longest)),
+		cmp.Or(q.lock, "it"), first)
 	if len(q.longest) > len(q.last) {
 		text = "at most " + text
 	}
@@ -184,7 +185,8 @@ func (e *pgEvents) locks(r *result) {
 			if len(e.got) >= len(e.waits) { // all waits ended
 				holds = "held"
 			}
-			r.figure(fmt.Sprintf("process %s %s %s, and these lines show no wait of its own", h.pid, holds, cmp.Or(h.on, "it")))
+			r.figure(fmt.Sprintf("process %s %s %s, and these lines show no wait of its own", h.pid,
+				holds, cmp.Or(h.on, "it")))
 			r.next("psql -c \"SELECT pid, state, xact_start, query FROM pg_stat_activity WHERE pid = "+h.pid+"\"", "says what the holder does: often it is idle in its transaction")
 			break
 		}

@@ -73,7 +73,8 @@ func (e *pgEvents) tellVacuum(r *result) bool {
 	if worst.kept < muchDead {
 		return false
 	}
-	line := fmt.Sprintf("%s dead rows of %s could not be removed yet, of %s rows that remain", count(worst.kept), worst.table, count(worst.remain))
+	line := fmt.Sprintf("%s dead rows of %s could not be removed yet, of %s rows that remain",
+		count(worst.kept), worst.table, count(worst.remain))
 	if worst.age > 0 {
 		line += fmt.Sprintf(": what keeps them is %s transactions old", count(worst.age))
 	}
@@ -103,7 +104,8 @@ func (e *pgEvents) longestVacuum(r *result, analyze bool) {
 	case longest.took == 0:
 		r.figure(attach.Plural(n, what) + " of less than 10 ms")
 	default:
-		line := fmt.Sprintf("%s; the longest, of %s, took %s%s", attach.Plural(n, what), longest.table, dur(longest.took), paced)
+		line := fmt.Sprintf("%s; the longest, of %s, took %s%s", attach.Plural(n, what),
+			longest.table, dur(longest.took), paced)
 		if longest.read > 0 {
 			line += fmt.Sprintf("; %s of it reading", dur(longest.read))
 		}

@@ -15,14 +15,23 @@ import (
 
 // proxyErrors is what nginx and HAProxy log of servers behind them that do not answer.
 var proxyErrors = &attach.Kind{
-	Name:      "errors of a proxy",
-	Hints:     []string{"upstream timed out", "upstream server temporarily disabled", "no live upstreams", " is DOWN, reason: ", " is UP, reason: ", "buffered to a temporary file", "worker_connections are not enough", ") while connecting to upstream", "while reading response header from upstream", "limiting requests", "limiting connections"},
-	Marks:     []string{"upstream timed out", "upstream server temporarily disabled", "no live upstreams", " is DOWN, reason: ", "buffered to a temporary file", "worker_connections are not enough", "while connecting to upstream", "while reading response header from upstream", "limiting requests", "limiting connections"},
+	Name: "errors of a proxy",
+	Hints: []string{"upstream timed out", "upstream server temporarily disabled",
+		"no live upstreams", " is DOWN, reason: ", " is UP, reason: ",
+		"buffered to a temporary file", "worker_connections are not enough",
+		") while connecting to upstream", "while reading response header from upstream",
+		"limiting requests", "limiting connections"},
+	Marks: []string{"upstream timed out", "upstream server temporarily disabled",
+		"no live upstreams", " is DOWN, reason: ", "buffered to a temporary file",
+		"worker_connections are not enough", "while connecting to upstream",
+		"while reading response header from upstream", "limiting requests", "limiting connections"},
 	Single:    true,
 	Scattered: true,
 	Claim: func(lines []paste.Line) int {
 		return run(lines, func(text string) bool {
-			return nginxLate.MatchString(text) || nginxOff.MatchString(text) || nginxDisk.MatchString(text) || nginxOwn.MatchString(text) || nginxGone.MatchString(text) || haproxyDown.MatchString(text)
+			return nginxLate.MatchString(text) || nginxOff.MatchString(text) ||
+				nginxDisk.MatchString(text) || nginxOwn.MatchString(text) ||
+				nginxGone.MatchString(text) || haproxyDown.MatchString(text)
 		})
 	},
 	Read: readProxyErrors,
@@ -54,7 +63,8 @@ func readProxyErrors(p *attach.Part) attach.Reading {
 			}
 		} else if m := haproxyDown.FindStringSubmatch(l.Text); m != nil {
 			if m[2] == "DOWN" {
-				downs = append(downs, fmt.Sprintf("%s went down: %s after %s ms, %s servers are left", m[1], m[3], m[4], m[5]))
+				downs = append(downs,
+					fmt.Sprintf("%s went down: %s after %s ms, %s servers are left", m[1], m[3], m[4], m[5]))
 			}
 		} else if m := nginxDisk.FindStringSubmatch(l.Text); m != nil {
 			disk[m[1]]++
@@ -91,7 +101,8 @@ func readProxyErrors(p *attach.Part) attach.Reading {
 	}
 	if len(gone) > 0 {
 		why := attach.Largest(gone)[0]
-		line := fmt.Sprintf("a server behind it failed: %s, mostly %s", times(int(attach.Sum(slices.Collect(maps.Values(gone))))), why)
+		line := fmt.Sprintf("a server behind it failed: %s, mostly %s",
+			times(int(attach.Sum(slices.Collect(maps.Values(gone))))), why)
 		r.figure(line)
 		if late == 0 {
 			r.outside("the server behind the proxy, which refuses or closes connections", line, 0)
@@ -123,7 +134,8 @@ func readProxyErrors(p *attach.Part) attach.Reading {
 	if len(r.Signs) == 0 && len(disk) > 0 && late+off == 0 {
 		r.Means = "Answers or bodies larger than the proxy's buffers went through its disk: no error, and no time is in these lines."
 		r.Not = "How long the requests took, and whether the disk was slow."
-		r.next("$request_time and $upstream_response_time in nginx's log_format", "how long these requests took, and where")
+		r.next("$request_time and $upstream_response_time in nginx's log_format",
+			"how long these requests took, and where")
 		return r.done(attach.CannotTell)
 	}
 	if len(r.Signs) == 0 {

@@ -12,9 +12,11 @@ import (
 
 // rabbit is RabbitMQ's log of its alarms: while one is set, no publisher gets on.
 var rabbit = &attach.Kind{
-	Name:      "RabbitMQ log",
-	Hints:     []string{"vm_memory_high_watermark", "resource limit alarm", "REPORT==== ", "Publishers will be blocked", "free disk space", "Free disk space"},
-	Marks:     []string{"vm_memory_high_watermark", "resource limit alarm", "Publishers will be blocked", "disk space is", "Free bytes:"},
+	Name: "RabbitMQ log",
+	Hints: []string{"vm_memory_high_watermark", "resource limit alarm", "REPORT==== ",
+		"Publishers will be blocked", "free disk space", "Free disk space"},
+	Marks: []string{"vm_memory_high_watermark", "resource limit alarm",
+		"Publishers will be blocked", "disk space is", "Free bytes:"},
 	Scattered: true,
 	Claim: func(lines []paste.Line) int {
 		n, sure := 0, false
@@ -101,7 +103,8 @@ func readRabbit(p *attach.Part) attach.Reading {
 		r.Means = "Publishers are blocked while an alarm is set; the line that sets one is not here."
 		return r.done(attach.CannotTell)
 	}
-	line := fmt.Sprintf("alarm for %s set %s, cleared %s", what, times(sets), strings.Replace(times(clears), "0 times", "not", 1))
+	line := fmt.Sprintf("alarm for %s set %s, cleared %s", what, times(sets),
+		strings.Replace(times(clears), "0 times", "not", 1))
 	if blocked > 0 {
 		line += fmt.Sprintf("; publishers were blocked for %s", dur(blocked))
 	}
@@ -111,6 +114,7 @@ func readRabbit(p *attach.Part) attach.Reading {
 	}
 	r.Not = "That the machine is short of it: the limit is the broker's own, by default a part of the machine's."
 	r.outside("the broker: its alarm for "+what+" blocks all who publish until it clears", line, 0)
-	r.next("rabbitmqctl list_queues name messages memory consumers", "which queues grow, and whether anybody reads them")
+	r.next("rabbitmqctl list_queues name messages memory consumers",
+		"which queues grow, and whether anybody reads them")
 	return r.done(attach.CannotTell)
 }

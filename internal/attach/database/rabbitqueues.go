@@ -170,7 +170,8 @@ func readQueues(p *attach.Part) attach.Reading {
 func (s *queueState) tell(r *result) {
 	idle := s.other.messages > s.work.messages
 	if idle {
-		r.figure(fmt.Sprintf("%s messages lie in %s: %s", count(s.other.messages), s.other.name, queueSort(s.other.name)))
+		r.figure(fmt.Sprintf("%s messages lie in %s: %s", count(s.other.messages), s.other.name,
+			queueSort(s.other.name)))
 	}
 	if s.work.messages > 0 {
 		which := "the fullest queue shown"
@@ -180,7 +181,8 @@ func (s *queueState) tell(r *result) {
 		r.figure(fmt.Sprintf("%s has %s messages: %s", which, count(s.work.messages), s.work.name))
 	}
 	if s.unread > 0 {
-		r.figure(fmt.Sprintf("%s with messages and without a consumer, the fullest %s: %s", attach.Plural(s.unread, "queue"), s.unserved.name, count(s.unserved.messages)))
+		r.figure(fmt.Sprintf("%s with messages and without a consumer, the fullest %s: %s",
+			attach.Plural(s.unread, "queue"), s.unserved.name, count(s.unserved.messages)))
 	}
 	r.figure(fmt.Sprintf("%d of %d are empty", s.empty, s.n))
 	switch {
@@ -194,6 +196,7 @@ func (s *queueState) tell(r *result) {
 		r.next("rabbitmqctl list_queues name messages consumers", "whether anybody reads that queue")
 	default:
 		r.Means = "Messages lie in queues at this moment, as in any that is used; whether they wait long it does not say."
-		r.next("rabbitmqctl list_queues name messages consumers", "twice, a minute apart: whether a queue grows, and whether anybody reads it")
+		r.next("rabbitmqctl list_queues name messages consumers",
+			"twice, a minute apart: whether a queue grows, and whether anybody reads it")
 	}
 }

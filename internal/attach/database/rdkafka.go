@@ -55,15 +55,19 @@ func readRDKafka(p *attach.Part) attach.Reading {
 	}
 	r := &result{}
 	r.Title, r.Glance = "librdkafka's statistics of a "+strings.TrimSpace(kind+" client"), true
-	line := fmt.Sprintf("%s of %s messages in the client's own queue, %s of %s", count(first["msg_cnt"]), count(first["msg_max"]), bytesText(first["msg_size"]), bytesText(first["msg_size_max"]))
+	line := fmt.Sprintf("%s of %s messages in the client's own queue, %s of %s",
+		count(first["msg_cnt"]), count(first["msg_max"]), bytesText(first["msg_size"]),
+		bytesText(first["msg_size_max"]))
 	r.figure(line)
 	if trip > 0 {
 		r.figure("a request to a broker takes " + dur(trip) + " in the mean, to the slowest")
 	}
 	if n := sums["req_timeouts"] + sums["txretries"]; n > 0 {
-		r.figure(fmt.Sprintf("requests to brokers that timed out: %s, that were sent again: %s", count(sums["req_timeouts"]), count(sums["txretries"])))
+		r.figure(fmt.Sprintf("requests to brokers that timed out: %s, that were sent again: %s",
+			count(sums["req_timeouts"]), count(sums["txretries"])))
 	}
-	full := first["msg_max"] > 0 && first["msg_cnt"] >= first["msg_max"] || first["msg_size_max"] > 0 && first["msg_size"] >= first["msg_size_max"]
+	full := first["msg_max"] > 0 && first["msg_cnt"] >= first["msg_max"] ||
+		first["msg_size_max"] > 0 && first["msg_size"] >= first["msg_size_max"]
 	r.Not = "Whether brokers are slow: the connection that only finds them (bootstrap) has zeros as a rule."
 	switch {
 	case full:
@@ -74,6 +78,7 @@ func readRDKafka(p *attach.Part) attach.Reading {
 	default:
 		r.Means = "The client's queue has room at this instant: nobody waits for it."
 	}
-	r.next("the same statistics some seconds later, with brokers.*.rtt and outbuf_latency", "whether messages leave, and how long a broker takes")
+	r.next("the same statistics some seconds later, with brokers.*.rtt and outbuf_latency",
+		"whether messages leave, and how long a broker takes")
 	return r.done(attach.CannotTell)
 }

@@ -62,7 +62,8 @@ func claimRedisSlow(lines []paste.Line) int {
 		n := 0
 		for n < len(lines) && bareSlow(lines[n:]) {
 			n += 4
-			for n < len(lines) && lines[n].Command == "" && !bareSlow(lines[n:]) && n < 1<<20 && (strings.TrimSpace(lines[n].Text) != "" || n+1 < len(lines) && bareSlow(lines[n+1:])) {
+			for n < len(lines) && lines[n].Command == "" && !bareSlow(lines[n:]) && n < 1<<20 &&
+				(strings.TrimSpace(lines[n].Text) != "" || n+1 < len(lines) && bareSlow(lines[n+1:])) {
 				n++
 			}
 		}
@@ -70,7 +71,8 @@ func claimRedisSlow(lines []paste.Line) int {
 	}
 	if iredisHead.MatchString(lines[0].Text) {
 		n, took := 1, 0
-		for n < len(lines) && lines[n].Command == "" && (iredisHead.MatchString(lines[n].Text) || iredisItem.MatchString(lines[n].Text)) {
+		for n < len(lines) && lines[n].Command == "" && (iredisHead.MatchString(lines[n].Text) ||
+			iredisItem.MatchString(lines[n].Text)) {
 			if strings.Contains(lines[n].Text, "Running time(") {
 				took++
 			}
@@ -79,7 +81,8 @@ func claimRedisSlow(lines []paste.Line) int {
 		return attach.ClaimIf(took > 0, n)
 	}
 	if n := flatSlow(lines); n > 0 {
-		for n < len(lines) && lines[n].Command == "" && (flatField.MatchString(strings.TrimSpace(lines[n].Text)) || strings.TrimSpace(lines[n].Text) == "") {
+		for n < len(lines) && lines[n].Command == "" &&
+			(flatField.MatchString(strings.TrimSpace(lines[n].Text)) || strings.TrimSpace(lines[n].Text) == "") {
 			n++
 		}
 		return n
@@ -114,7 +117,8 @@ func flatSlow(lines []paste.Line) int {
 		return 0
 	}
 	t := func(i int) string { return strings.TrimSpace(lines[i].Text) }
-	if strings.HasPrefix(lines[1].Text, " ") || !flatID.MatchString(t(0)) || !flatAt.MatchString(t(1)) || !flatTook.MatchString(t(2)) {
+	if strings.HasPrefix(lines[1].Text, " ") || !flatID.MatchString(t(0)) ||
+		!flatAt.MatchString(t(1)) || !flatTook.MatchString(t(2)) {
 		return 0
 	}
 	if flatWord.MatchString(t(3)) {
@@ -128,7 +132,8 @@ func flatSlow(lines []paste.Line) int {
 
 // bareSlow reports whether an entry without quotes starts here: id, time, microseconds, command.
 func bareSlow(lines []paste.Line) bool {
-	return len(lines) > 3 && bareInt.MatchString(lines[0].Text) && epoch.MatchString(lines[1].Text) && bareInt.MatchString(lines[2].Text) &&
+	return len(lines) > 3 && bareInt.MatchString(lines[0].Text) &&
+		epoch.MatchString(lines[1].Text) && bareInt.MatchString(lines[2].Text) &&
 		bareWord.MatchString(lines[3].Text)
 }
 
@@ -155,7 +160,8 @@ func readRedisSlow(p *attach.Part) attach.Reading {
 	}
 	worst := slices.MaxFunc(list, func(a, b slowCommand) int { return cmp.Compare(a.s, b.s) })
 	r.Title = "Redis SLOWLOG, " + attach.Plural(len(list), "command")
-	r.figure(fmt.Sprintf("the slowest: %s, %s; median of the slow ones %s", worst.name, dur(worst.s), dur(attach.Median(took))))
+	r.figure(fmt.Sprintf("the slowest: %s, %s; median of the slow ones %s", worst.name,
+		dur(worst.s), dur(attach.Median(took))))
 	names := make([]string, 0, len(sum))
 	for name := range sum {
 		names = append(names, name)
@@ -176,7 +182,8 @@ func readRedisSlow(p *attach.Part) attach.Reading {
 		r.Means = "DEBUG holds the thread on purpose: it is a test, and no slow command."
 		return r.done(attach.Healthy)
 	case cheap[worst.name]:
-		r.Means = worst.name + " has a constant cost: Redis' thread lacked the CPU, or its memory had to be read in, or its value is huge."
+		r.Means = worst.name +
+			" has a constant cost: Redis' thread lacked the CPU, or its memory had to be read in, or its value is huge."
 		r.candidate("cpu-contention", line)
 		r.candidate("page-fault", line)
 		r.next("redis-cli --intrinsic-latency 30", "says whether the machine takes the CPU away")
@@ -189,8 +196,10 @@ func readRedisSlow(p *attach.Part) attach.Reading {
 }
 
 // cheap are commands of constant cost.
-var cheap = map[string]bool{"GET": true, "SET": true, "PING": true, "INCR": true, "DECR": true, "EXPIRE": true, "HGET": true, "HSET": true, "LPUSH": true, "RPUSH": true,
-	"LPOP": true, "RPOP": true, "SADD": true, "EXISTS": true, "SETEX": true, "TTL": true, "AUTH": true, "SELECT": true, "PUBLISH": true, "ZADD": true, "SETNX": true,
+var cheap = map[string]bool{"GET": true, "SET": true, "PING": true, "INCR": true, "DECR": true,
+	"EXPIRE": true, "HGET": true, "HSET": true, "LPUSH": true, "RPUSH": true,
+	"LPOP": true, "RPOP": true, "SADD": true, "EXISTS": true, "SETEX": true, "TTL": true,
+	"AUTH": true, "SELECT": true, "PUBLISH": true, "ZADD": true, "SETNX": true,
 	"INCRBY": true, "SISMEMBER": true, "HEXISTS": true, "GETSET": true, "ZSCORE": true, "HINCRBY": true}
 
 func parseRedisSlow(lines []paste.Line) (list []slowCommand) {
@@ -234,7 +243,8 @@ func parseRedisSlow(lines []paste.Line) (list []slowCommand) {
 }
 
 func claimRedisInfo(lines []paste.Line) int {
-	if !infoHead.MatchString(lines[0].Text) && !infoOwn.MatchString(lines[0].Text) && !infoLine.MatchString(lines[0].Text) {
+	if !infoHead.MatchString(lines[0].Text) && !infoOwn.MatchString(lines[0].Text) &&
+		!infoLine.MatchString(lines[0].Text) {
 		return 0
 	}
 	n, own := 0, 0
@@ -281,13 +291,15 @@ func readRedisInfo(p *attach.Part) attach.Reading {
 	if up := num("uptime_in_seconds"); up > 0 {
 		text := "up " + dur(up)
 		if f["used_cpu_user"] != "" && f["used_cpu_sys"] != "" {
-			text += fmt.Sprintf("; its threads used %s of a CPU since then", percent(num("used_cpu_user")+num("used_cpu_sys"), up))
+			text += fmt.Sprintf("; its threads used %s of a CPU since then",
+				percent(num("used_cpu_user")+num("used_cpu_sys"), up))
 		}
 		r.figure(text)
 	}
 	if v, ok := f["instantaneous_ops_per_sec"]; ok {
 		line := v + " commands/s now"
-		for _, k := range []struct{ field, what string }{{"connected_clients", "clients"}, {"blocked_clients", "blocked"}} {
+		for _, k := range []struct{ field, what string }{{"connected_clients", "clients"},
+			{"blocked_clients", "blocked"}} {
 			if n, said := f[k.field]; said {
 				line += "; " + k.what + ": " + n
 			}
@@ -304,8 +316,10 @@ func readRedisInfo(p *attach.Part) attach.Reading {
 	}
 	if v := num("aof_delayed_fsync"); v > 0 {
 		r.figure(fmt.Sprintf("aof_delayed_fsync %s since the start: writes waited for the disk at times that it does not name", f["aof_delayed_fsync"]))
-		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Risk, Proof: []string{"aof_delayed_fsync " + f["aof_delayed_fsync"] + " since the start"}})
-		r.next("redis-cli INFO persistence; sleep 60; redis-cli INFO persistence", "the difference says whether it happens now")
+		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Risk,
+			Proof: []string{"aof_delayed_fsync " + f["aof_delayed_fsync"] + " since the start"}})
+		r.next("redis-cli INFO persistence; sleep 60; redis-cli INFO persistence",
+			"the difference says whether it happens now")
 	}
 	slowStats(r, f)
 	commandStats(r, f)
@@ -315,7 +329,8 @@ func readRedisInfo(p *attach.Part) attach.Reading {
 		return r.done(attach.CannotTell)
 	}
 	if len(r.Signs) > 0 {
-		r.Means = cmp.Or(r.Means, "Requests have waited in Redis since its start; whether they wait now it does not say.")
+		r.Means = cmp.Or(r.Means,
+			"Requests have waited in Redis since its start; whether they wait now it does not say.")
 	}
 	r.Means = cmp.Or(r.Means, "Nothing in it shows that requests wait.")
 	if r.Next == nil && len(r.Signs) > 0 {
@@ -334,7 +349,8 @@ func memoryFigures(r *result, f map[string]string, num func(string) float64) {
 	}
 	if used > 256<<20 && rss > 0 && rss < 0.8*used {
 		r.Means = "Less is resident than Redis uses: a part is swapped out, as a rule, and reading that takes major faults."
-		r.Signs = append(r.Signs, attach.Sign{Cause: "page-fault", Grade: attach.Risk, Proof: []string{fmt.Sprintf("%s resident of %s used", bytesText(rss), bytesText(used))}})
+		r.Signs = append(r.Signs, attach.Sign{Cause: "page-fault", Grade: attach.Risk,
+			Proof: []string{fmt.Sprintf("%s resident of %s used", bytesText(rss), bytesText(used))}})
 	}
 	if limit := num("maxmemory"); limit > 0 && used > 0.95*limit {
 		text := fmt.Sprintf("memory is at %s of maxmemory", percent(used, limit))
@@ -345,7 +361,9 @@ func memoryFigures(r *result, f map[string]string, num func(string) float64) {
 	}
 	if f["loading"] == "1" {
 		r.figure("it loads its data set and answers nobody")
-		r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Where: "loading the data set after a start", Proof: []string{"loading:1"}})
+		r.Signs = append(r.Signs,
+			attach.Sign{Grade: attach.Outside, Where: "loading the data set after a start",
+				Proof: []string{"loading:1"}})
 	}
 }
 
@@ -362,6 +380,7 @@ func slowStats(r *result, f map[string]string) {
 		}
 	}
 	if name != "" {
-		r.figure(fmt.Sprintf("slowest median of a command since the start: %s, %s", strings.ToUpper(strings.TrimPrefix(name, "latency_percentiles_usec_")), dur(worst/1e6)))
+		r.figure(fmt.Sprintf("slowest median of a command since the start: %s, %s",
+			strings.ToUpper(strings.TrimPrefix(name, "latency_percentiles_usec_")), dur(worst/1e6)))
 	}
 }

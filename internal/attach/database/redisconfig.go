@@ -36,7 +36,8 @@ func readRedisConfig(p *attach.Part) attach.Reading {
 	r := &result{}
 	r.Title = "Redis' settings, as CONFIG GET tells them"
 	for i := 0; i+1 < len(p.Lines); i += 2 {
-		name, value := redisItem.FindStringSubmatch(strings.TrimSpace(p.Lines[i].Text)), redisItem.FindStringSubmatch(strings.TrimSpace(p.Lines[i+1].Text))
+		name, value := redisItem.FindStringSubmatch(strings.TrimSpace(p.Lines[i].Text)),
+			redisItem.FindStringSubmatch(strings.TrimSpace(p.Lines[i+1].Text))
 		if name != nil && value != nil && len(r.Figures) < 3 {
 			r.figure(name[1] + " = " + short(value[1]))
 		}

@@ -16,7 +16,8 @@ var redisIntrinsic = &attach.Kind{
 	Hints: []string{"Max latency so far:", "total runs (avg", "Worst run took"},
 	Claim: func(lines []paste.Line) int {
 		n := 0
-		for n < len(lines) && (intrinsicMax.MatchString(lines[n].Text) || intrinsicEnd.MatchString(lines[n].Text) || strings.HasPrefix(lines[n].Text, "Worst run took") ||
+		for n < len(lines) && (intrinsicMax.MatchString(lines[n].Text) ||
+			intrinsicEnd.MatchString(lines[n].Text) || strings.HasPrefix(lines[n].Text, "Worst run took") ||
 			n > 0 && lines[n].Text == "" && n+1 < len(lines) && intrinsicEnd.MatchString(lines[n+1].Text)) {
 			n++
 		}

@@ -60,7 +60,9 @@ func broken(text, above string) bool {
 func doctorText(lines []paste.Line) string {
 	text := lines[0].Text
 	for _, l := range lines[1:min(3, len(lines))] {
-		if !strings.Contains(text, " latency spikes (average") || strings.Contains(text, " sec).") && strings.Contains(text, "Worst") || doctorLine.MatchString(strings.TrimSpace(l.Text)) {
+		if !strings.Contains(text, " latency spikes (average") ||
+			strings.Contains(text, " sec).") && strings.Contains(text, "Worst") ||
+			doctorLine.MatchString(strings.TrimSpace(l.Text)) {
 			break
 		}
 		text += " " + strings.TrimSpace(l.Text)
@@ -119,7 +121,8 @@ type spike struct {
 func judgeSpikes(r *result, list []spike) {
 	slices.SortStableFunc(list, func(a, b spike) int { return int(b.average - a.average) })
 	for i, s := range list {
-		line := fmt.Sprintf("%s: %s, on average %s, at worst %s", s.event, times(s.n), dur(s.average/1e3), dur(s.worst/1e3))
+		line := fmt.Sprintf("%s: %s, on average %s, at worst %s", s.event, times(s.n),
+			dur(s.average/1e3), dur(s.worst/1e3))
 		if s.n == 0 {
 			line = fmt.Sprintf("%s: last %s", s.event, dur(s.average/1e3))
 			if s.worst >= 0 {
@@ -171,7 +174,8 @@ func readDoctor(p *attach.Part) attach.Reading {
 	judgeSpikes(r, list)
 	if huge {
 		r.figure("it advises to switch off transparent huge pages")
-		r.Signs = append(r.Signs, attach.Sign{Cause: "thp-bloat", Grade: attach.Risk, Proof: []string{"LATENCY DOCTOR names transparent huge pages"}})
+		r.Signs = append(r.Signs, attach.Sign{Cause: "thp-bloat", Grade: attach.Risk,
+			Proof: []string{"LATENCY DOCTOR names transparent huge pages"}})
 	}
 	if len(list) == 0 && strings.Contains(p.Lines[0].Text, "observed latency spikes") {
 		r.Means = "There were latency spikes; the lines that say of what, and how long, are not in the paste."
@@ -197,7 +201,8 @@ func claimLatest(lines []paste.Line) int {
 		return claimHistory(lines)
 	}
 	n := 1
-	for n < len(lines) && (cliInt.MatchString(lines[n].Text) || eventName.MatchString(strings.TrimSpace(lines[n].Text))) {
+	for n < len(lines) && (cliInt.MatchString(lines[n].Text) ||
+		eventName.MatchString(strings.TrimSpace(lines[n].Text))) {
 		n++
 	}
 	return attach.ClaimIf(n > 2, n) // what an event took the last time is its second number
@@ -211,8 +216,10 @@ var historyHead = pattern.New(`^\s*\d+\) 1\) \(integer\) (1[3-9]\d{8})$`)
 // claimHistory takes LATENCY HISTORY: pairs of a time and milliseconds.
 func claimHistory(lines []paste.Line) int {
 	n := 0
-	for n+1 < len(lines) && historyHead.MatchString(lines[n].Text) && cliInt.MatchString(lines[n+1].Text) && strings.Contains(lines[n+1].Text, "2) (integer)") {
-		if n+2 < len(lines) && strings.HasPrefix(strings.TrimSpace(lines[n+2].Text), "3) ") && !historyHead.MatchString(lines[n+2].Text) {
+	for n+1 < len(lines) && historyHead.MatchString(lines[n].Text) &&
+		cliInt.MatchString(lines[n+1].Text) && strings.Contains(lines[n+1].Text, "2) (integer)") {
+		if n+2 < len(lines) && strings.HasPrefix(strings.TrimSpace(lines[n+2].Text), "3) ") &&
+			!historyHead.MatchString(lines[n+2].Text) {
 			return 0 // SLOWLOG's rows have more than two values
 		}
 		n += 2
@@ -241,7 +248,8 @@ func readHistory(p *attach.Part) attach.Reading {
 	if len(ms) == 0 {
 		return r.done(attach.CannotTell)
 	}
-	r.figure(fmt.Sprintf("%s in %s: median %s, at most %s", attach.Plural(len(ms), "spike"), dur(max(0, last-first)), dur(attach.Median(ms)/1e3), dur(slices.Max(ms)/1e3)))
+	r.figure(fmt.Sprintf("%s in %s: median %s, at most %s", attach.Plural(len(ms), "spike"),
+		dur(max(0, last-first)), dur(attach.Median(ms)/1e3), dur(slices.Max(ms)/1e3)))
 	r.Time = time.Unix(int64(first), 0).UTC()
 	r.Means = "Redis' main thread stood still for that long; the history does not say for which event."
 	if m := historyOf.FindStringSubmatch(p.Command); m != nil {
@@ -310,7 +318,8 @@ func onPurpose(r *result, list []spike) []spike {
 		if s.event != "command" {
 			return false
 		}
-		r.figure(fmt.Sprintf("command: last %s, at worst %s, after DEBUG SLEEP in the same session", dur(s.average/1e3), dur(max(s.average, s.worst)/1e3)))
+		r.figure(fmt.Sprintf("command: last %s, at worst %s, after DEBUG SLEEP in the same session",
+			dur(s.average/1e3), dur(max(s.average, s.worst)/1e3)))
 		return true
 	})
 }
@@ -326,7 +335,8 @@ func readPing(p *attach.Part) attach.Reading {
 		}
 	}
 	r.Title = "redis-cli --latency, " + attach.Plural(len(avgs), "range")
-	r.figure(fmt.Sprintf("PING took %s on average (median of ranges), %s at most", dur(attach.Median(avgs)/1e3), dur(slices.Max(worsts)/1e3)))
+	r.figure(fmt.Sprintf("PING took %s on average (median of ranges), %s at most",
+		dur(attach.Median(avgs)/1e3), dur(slices.Max(worsts)/1e3)))
 	r.Not = "Measured by the client: network and the client's own scheduling are in it."
 	late := 0
 	for _, w := range worsts {

@@ -18,10 +18,14 @@ import (
 var redisLog = &attach.Kind{
 	Name:      "Redis log",
 	Scattered: true,
-	Hints:     []string{" * ", ` \* `, " # ", " - ", " . ", "WATCHDOG", "Background ", "automatic rewriting of AOF", "AOF fsync"},
-	Marks: []string{"Asynchronous AOF fsync is taking too long", "Background saving ", "DB saved on disk", "memory used by copy-on-write", "Fork CoW for ", "append only file rewriting",
-		"Can't save in background", "Slow script detected", "Transparent Huge Pages (THP)", "overcommit_memory is set to 0", "output buffer limits", "WATCHDOG TIMER EXPIRED",
-		"Disconnecting timedout replica", "Connection with replica", "Ready to accept connections", "Background AOF buffer size", "automatic rewriting of AOF", "DB loaded from "},
+	Hints: []string{" * ", ` \* `, " # ", " - ", " . ", "WATCHDOG", "Background ",
+		"automatic rewriting of AOF", "AOF fsync"},
+	Marks: []string{"Asynchronous AOF fsync is taking too long", "Background saving ",
+		"DB saved on disk", "memory used by copy-on-write", "Fork CoW for ", "append only file rewriting",
+		"Can't save in background", "Slow script detected", "Transparent Huge Pages (THP)",
+		"overcommit_memory is set to 0", "output buffer limits", "WATCHDOG TIMER EXPIRED",
+		"Disconnecting timedout replica", "Connection with replica", "Ready to accept connections",
+		"Background AOF buffer size", "automatic rewriting of AOF", "DB loaded from "},
 	Claim: claimRedisLog,
 	Read:  readRedisLog,
 }
@@ -39,8 +43,11 @@ var redisLoose = pattern.New(`^(?:\S{0,12} )?(?:\S{1,4} )?(?:\S{0,10} )?(\d\d:\d
 var redisBare = pattern.New(`^(?:[A-Z][a-z]{2} +\d{1,2} )?(\d\d:\d\d:\d\d(?:\.\d{1,3})?)?(?: ?\[[^\]]{1,12}\]:?)? ?((?:Background AOF buffer size: \d+ MB|Starting automatic rewriting of AOF on \d+% growth|Background append only file rewriting (?:started by pid|terminated)|Background AOF rewrite (?:terminated|finished|signal handler)|Background saving (?:started by pid|terminated)|AOF rewrite child asks to stop|Residual parent diff|Asynchronous AOF fsync is taking too long|\d+ changes in \d+ seconds\. Saving).*)$`)
 
 // redisMessages are messages of no other program.
-var redisMessages = []string{"Asynchronous AOF fsync is taking too long", "Background saving started by pid", "Background saving terminated", "DB saved on disk", "memory used by copy-on-write", "Fork CoW for ",
-	" seconds. Saving...", "append only file rewriting", "Background AOF rewrite", "is now ready to exit, bye bye", "User requested shutdown"}
+var redisMessages = []string{"Asynchronous AOF fsync is taking too long",
+	"Background saving started by pid", "Background saving terminated", "DB saved on disk",
+	"memory used by copy-on-write", "Fork CoW for ",
+	" seconds. Saving...", "append only file rewriting", "Background AOF rewrite",
+	"is now ready to exit, bye bye", "User requested shutdown"}
 
 // redisParts takes a line apart as redisLine does: the pid twice, the time, the level, the message.
 func redisParts(text string) []string {
@@ -82,7 +89,8 @@ var redisTold = pattern.New(`^(?:\S+ )?\d+:signal-handler(?: \(\d+\))? Received 
 const mostBanner = 24
 
 func ofBanner(text string) bool {
-	return len(text) < 100 && (strings.Contains(text, "`-._") || strings.Contains(text, "_.-") || strings.Contains(text, "_._") || strings.Contains(text, "-.__") || strings.Contains(text, "`-.."))
+	return len(text) < 100 && (strings.Contains(text, "`-._") || strings.Contains(text, "_.-") ||
+		strings.Contains(text, "_._") || strings.Contains(text, "-.__") || strings.Contains(text, "`-.."))
 }
 
 // redisEvent is what a message of the log is.
@@ -172,7 +180,8 @@ func readRedisLog(p *attach.Part) attach.Reading {
 	load.tell(r)
 	redisJudge(r, n, copied)
 	if thp {
-		r.Signs = append(r.Signs, attach.Sign{Cause: "thp-bloat", Grade: attach.Risk, Proof: []string{"huge pages are on: after a fork each write copies 2 MiB, says Redis itself"}})
+		r.Signs = append(r.Signs, attach.Sign{Cause: "thp-bloat", Grade: attach.Risk,
+			Proof: []string{"huge pages are on: after a fork each write copies 2 MiB, says Redis itself"}})
 	}
 	if len(r.Signs) == 0 && r.Means == "" {
 		r.Means = "Redis complains of nothing here; commands that take long are in SLOWLOG, and not in its log."
@@ -201,15 +210,19 @@ func redisJudge(r *result, n []int, copied float64) {
 		r.found("event-loop", finding.Possible, line, 0)
 	}
 	if n[3] > 0 {
-		r.Means = cmp.Or(r.Means, "A fork failed for lack of memory: Redis cannot save, and by its settings may refuse writes.")
+		r.Means = cmp.Or(r.Means,
+			"A fork failed for lack of memory: Redis cannot save, and by its settings may refuse writes.")
 	}
 	if forks > 0 && copied >= 100 {
-		r.candidate("page-fault", fmt.Sprintf("%s, and up to %s MB copied page by page beside it", attach.Plural(forks, "fork"), count(copied)))
-		r.Means = cmp.Or(r.Means, "Redis forks: the fork itself holds its thread, and each page written after it is copied first.")
+		r.candidate("page-fault", fmt.Sprintf("%s, and up to %s MB copied page by page beside it",
+			attach.Plural(forks, "fork"), count(copied)))
+		r.Means = cmp.Or(r.Means,
+			"Redis forks: the fork itself holds its thread, and each page written after it is copied first.")
 		r.next("redis-cli INFO stats | grep latest_fork_usec", "how long the last fork held the thread")
 	}
 	if n[6]+n[7]+n[8] > 0 {
-		r.Means = cmp.Or(r.Means, "Clients or replicas fell behind or were lost: that may be the network, or themselves.")
+		r.Means = cmp.Or(r.Means,
+			"Clients or replicas fell behind or were lost: that may be the network, or themselves.")
 	}
 }
 
@@ -269,7 +282,8 @@ func (d *redisLoad) tell(r *result) {
 	if d.most > 0 {
 		line := fmt.Sprintf("writes that gathered beside a rewrite of the append-only file: from %.0f MB to %.0f MB", d.first, d.last)
 		r.figure(line)
-		r.Means = cmp.Or(r.Means, "A rewrite of the append-only file runs: the fork at its start, and the writing of what gathered at its end, are done by the main thread.")
+		r.Means = cmp.Or(r.Means,
+			"A rewrite of the append-only file runs: the fork at its start, and the writing of what gathered at its end, are done by the main thread.")
 	}
 }
 
@@ -278,7 +292,8 @@ var mysqlBrief = &attach.Kind{
 	Name:  "mysqladmin status",
 	Hints: []string{"Queries per second avg:"},
 	Claim: func(lines []paste.Line) int {
-		return attach.ClaimWhile(lines, func(_ int, text string) bool { return mysqlStatus.MatchString(strings.TrimSpace(text)) })
+		return attach.ClaimWhile(lines,
+			func(_ int, text string) bool { return mysqlStatus.MatchString(strings.TrimSpace(text)) })
 	},
 	Read: readMySQLBrief,
 }

@@ -29,7 +29,8 @@ func commandStats(r *result, f map[string]string) {
 		return
 	}
 	slow, most := attach.Largest(each)[0], attach.Largest(sums)
-	r.figure(fmt.Sprintf("%s in it: one took %s on average at most, %s", attach.Plural(len(sums), "command"), dur(each[slow]), strings.ToUpper(slow)))
+	r.figure(fmt.Sprintf("%s in it: one took %s on average at most, %s",
+		attach.Plural(len(sums), "command"), dur(each[slow]), strings.ToUpper(slow)))
 	var list []string
 	for _, name := range most[:min(len(most), 3)] {
 		list = append(list, strings.ToUpper(name)+" "+dur(sums[name]))

@@ -67,7 +67,8 @@ func (k *spoken) kind() *attach.Kind {
 				return 0
 			}
 			n := 1
-			for n < len(lines) && lines[n].Command == "" && (is(lines[n].Text) || k.also != nil && k.also.MatchString(lines[n].Text)) {
+			for n < len(lines) && lines[n].Command == "" &&
+				(is(lines[n].Text) || k.also != nil && k.also.MatchString(lines[n].Text)) {
 				n++
 			}
 			return n
@@ -79,7 +80,8 @@ func (k *spoken) kind() *attach.Kind {
 // titles reports whether the first line is a title that quotes one of the next.
 func titles(lines []paste.Line) bool {
 	quoted := strings.TrimLeft(lines[0].Text, "#*> ")
-	return slices.ContainsFunc(lines[1:min(len(lines), 6)], func(l paste.Line) bool { return len(l.Text) > len(quoted) && strings.Contains(l.Text, quoted) })
+	return slices.ContainsFunc(lines[1:min(len(lines), 6)],
+		func(l paste.Line) bool { return len(l.Text) > len(quoted) && strings.Contains(l.Text, quoted) })
 }
 
 // mostOwners bounds whose lines are told apart.

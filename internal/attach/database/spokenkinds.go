@@ -22,9 +22,12 @@ var zookeeper = (&spoken{
 	name:  "ZooKeeper log",
 	marks: []string{"fsync-ing the write ahead log", "have not heard from server in", "Expiring session 0x"},
 	rules: []late{
-		{pattern.New(`fsync-ing the write ahead log in \S+ took (\d+)ms which will adversely`), 1e-3, "fsync of the transaction log"},
-		{pattern.New(`have not heard from server in (\d+)ms for session ?id 0x[0-9a-f]+`), 1e-3, "a client heard nothing of its server"},
-		{pattern.New(`Expiring session 0x[0-9a-f]+, timeout of (\d+)ms exceeded`), 1e-3, "the server gave up a session after its timeout"},
+		{pattern.New(`fsync-ing the write ahead log in \S+ took (\d+)ms which will adversely`),
+			1e-3, "fsync of the transaction log"},
+		{pattern.New(`have not heard from server in (\d+)ms for session ?id 0x[0-9a-f]+`), 1e-3,
+			"a client heard nothing of its server"},
+		{pattern.New(`Expiring session 0x[0-9a-f]+, timeout of (\d+)ms exceeded`), 1e-3,
+			"the server gave up a session after its timeout"},
 	},
 	tell: func(r *result, s *saidLate) {
 		switch fsync, silent := s.worst(0), s.worst(1); {
@@ -46,7 +49,8 @@ var zookeeper = (&spoken{
 			r.candidate("jvm-safepoint", r.Figures[0])
 		case silent > 0:
 			r.Means = "The client heard nothing until its session's timeout: the server or the network was late, or the client itself did not run."
-			r.next("the server's log of that moment, and the client's log of its collections", "an fsync that took long, or a pause of the client")
+			r.next("the server's log of that moment, and the client's log of its collections",
+				"an fsync that took long, or a pause of the client")
 		default:
 			r.Means = "The server heard nothing of these clients: they, or the way to them, were late, or the server itself."
 			r.next("the clients' logs of that moment", "whether they ran, and what they waited for")
@@ -64,8 +68,9 @@ const (
 var seastar = (&spoken{
 	name:  "Seastar reactor stalls",
 	marks: []string{"Reactor stalled for "},
-	rules: []late{{pattern.New(`\bReactor stalled for (\d+) ms on (shard \d+)`), 1e-3, "the reactor did not come back to its loop"}},
-	also:  pattern.New(`^\s*(?:scylla(?:\[\d+\])?: *)?(?:Backtrace:|0x[0-9a-f]{6,}|/\S+\+0x[0-9a-f]+|\S*\(inlined by\)|kernel callstack:)`),
+	rules: []late{{pattern.New(`\bReactor stalled for (\d+) ms on (shard \d+)`), 1e-3,
+		"the reactor did not come back to its loop"}},
+	also: pattern.New(`^\s*(?:scylla(?:\[\d+\])?: *)?(?:Backtrace:|0x[0-9a-f]{6,}|/\S+\+0x[0-9a-f]+|\S*\(inlined by\)|kernel callstack:)`),
 	tell: func(r *result, s *saidLate) {
 		line := r.Figures[0]
 		if len(s.took[0]) < manyStalls && s.worst(0) < stallFelt {
@@ -113,7 +118,8 @@ func tellBlocked(r *result, s *saidLate) {
 		}
 	}
 	if who != "" {
-		r.figure(fmt.Sprintf("%s was blocked for %s at the worst; %s in all", who, dur(most), attach.Plural(len(worst), "thread")))
+		r.figure(fmt.Sprintf("%s was blocked for %s at the worst; %s in all", who, dur(most),
+			attach.Plural(len(worst), "thread")))
 	}
 	if len(r.Figures) == 0 {
 		r.Means = "A thread was blocked; for how long cannot be read."
@@ -135,7 +141,8 @@ var guestSafepoint = (&spoken{
 	marks: []string{" seconds in the SafepointManager"},
 	rules: []late{{pattern.New(`waited (\d+) seconds in the SafepointManager but (\d+ of \d+ threads) did not arrive`), 1, ""}},
 	tell: func(r *result, s *saidLate) {
-		r.figure(fmt.Sprintf("a safepoint was waited for, for %s at the worst: %s did not arrive", dur(s.worst(0)), attach.Largest(s.of[0])[0]))
+		r.figure(fmt.Sprintf("a safepoint was waited for, for %s at the worst: %s did not arrive",
+			dur(s.worst(0)), attach.Largest(s.of[0])[0]))
 		r.Means = "All other threads wait until the last one arrives: it is in a call that blocks, most likely outside of Ruby."
 		r.Not = "Which call that is. Lines of one wait repeat with a growing time: they do not add up."
 		r.next("jstack or gdb of the process while it waits", "names the thread that does not arrive, and its call")
@@ -145,8 +152,9 @@ var guestSafepoint = (&spoken{
 // hashiRaft is what programs on hashicorp/raft log, such as Consul, Nomad and InfluxDB: a leader
 // that does not reach its followers.
 var hashiRaft = (&spoken{
-	name:  "log of hashicorp/raft",
-	marks: []string{"raft: Failed to contact", "raft: failed to contact", "raft: Heartbeat timeout", "raft: heartbeat timeout"},
+	name: "log of hashicorp/raft",
+	marks: []string{"raft: Failed to contact", "raft: failed to contact", "raft: Heartbeat timeout",
+		"raft: heartbeat timeout"},
 	rules: []late{
 		{pattern.New(`\braft: Failed to contact ([^\s=]+:\d+|[0-9a-f-]{36}) in \S+`), 0, ""},
 		{pattern.New(`\braft: failed to contact: .*\btime=\S+`), 0, ""},
@@ -214,7 +222,8 @@ var redisClient = (&spoken{
 	name:  "StackExchange.Redis timeout",
 	marks: []string{"Timeout performing ", "Timeout awaiting response"},
 	rules: []late{
-		{pattern.New(`Timeout (?:performing|awaiting response)\b.*?\b(\d+)ms\b.*\binst: ?\d+`), 1e-3, "a command waited until its timeout"},
+		{pattern.New(`Timeout (?:performing|awaiting response)\b.*?\b(\d+)ms\b.*\binst: ?\d+`),
+			1e-3, "a command waited until its timeout"},
 		{pattern.New(`Timeout performing \w+ .*\binst: ?\d+, (?:mgr|queue|clientName)`), 0, ""}, // version 1
 	},
 	tell: tellRedisClient,
@@ -259,7 +268,8 @@ func tellRedisClient(r *result, s *saidLate) {
 	switch {
 	case over > 0:
 		r.Means = "The client's thread pool has more work than threads that start at once: answers wait for a thread, whatever Redis does."
-		r.candidate("pool-exhaustion", fmt.Sprintf("%s busy workers, of %s that start at once", count(slices.Max(busy)), count(floor)))
+		r.candidate("pool-exhaustion", fmt.Sprintf("%s busy workers, of %s that start at once",
+			count(slices.Max(busy)), count(floor)))
 	case 2*unread > len(s.text):
 		r.Means = "Answers had arrived and nobody read them: the client's process was late, for lack of a CPU or of a free thread, and not Redis."
 		r.candidate("cpu-contention", line)
@@ -273,12 +283,14 @@ func tellRedisClient(r *result, s *saidLate) {
 
 // kafka is a broker's log: replicas that fall behind, and steps of its log that took long.
 var kafka = (&spoken{
-	name:  "Kafka broker log",
-	marks: []string{"Shrinking ISR from ", "Shrinking ISR for ", "Rolled new log segment", "Wrote producer snapshot", "Session expired", "in purgatory", "Expanding ISR from "},
+	name: "Kafka broker log",
+	marks: []string{"Shrinking ISR from ", "Shrinking ISR for ", "Rolled new log segment",
+		"Wrote producer snapshot", "Session expired", "in purgatory", "Expanding ISR from "},
 	rules: []late{
 		{pattern.New(`\bShrinking ISR (?:from|for) `), 0, ""},
 		{pattern.New(`\bExpanding ISR (?:from|for) `), 0, ""},
-		{pattern.New(`\bRolled new log segment (?:at offset \d+|for \S+) in ([\d.]+) ms\.`), 1e-3, "a new segment of the log was rolled"},
+		{pattern.New(`\bRolled new log segment (?:at offset \d+|for \S+) in ([\d.]+) ms\.`), 1e-3,
+			"a new segment of the log was rolled"},
 		{pattern.New(`\bWrote producer snapshot at offset \d+ with \d+ producer ids in ([\d.]+) ms\.`), 1e-3, "a snapshot of producers was written"},
 	},
 	tell: func(r *result, s *saidLate) {

@@ -20,7 +20,8 @@ func readHouseQueries(r *result, t *sqlTable) {
 		return
 	}
 	line := "the longest took " + dur(longest/1e3)
-	for _, c := range []struct{ rows, bytes, what string }{{"read_rows", "read_bytes", "read"}, {"written_rows", "written_bytes", "written"}} {
+	for _, c := range []struct{ rows, bytes, what string }{{"read_rows", "read_bytes", "read"},
+		{"written_rows", "written_bytes", "written"}} {
 		if n := num(worst, c.rows); n > 0 {
 			line += fmt.Sprintf("; %s rows, %s %s", count(n), bytesText(num(worst, c.bytes)), c.what)
 		}
@@ -31,7 +32,8 @@ func readHouseQueries(r *result, t *sqlTable) {
 	}
 	r.Means = "A row says how long the query took, and not for what: the client's data, CPU, the disk and merges are not told apart."
 	r.Not = "That the disk is slow: bytes over time are no speed of a disk. The memory is what it used, and no lack."
-	r.next("SELECT ProfileEvents FROM system.query_log WHERE query_id = 'ID'", "what it waited for: OSIOWaitMicroseconds, OSCPUWaitMicroseconds, NetworkReceiveElapsedMicroseconds")
+	r.next("SELECT ProfileEvents FROM system.query_log WHERE query_id = 'ID'",
+		"what it waited for: OSIOWaitMicroseconds, OSCPUWaitMicroseconds, NetworkReceiveElapsedMicroseconds")
 }
 
 // heroFelt is a mean in s that a request feels.
@@ -50,7 +52,8 @@ func readPgHero(r *result, t *sqlTable) {
 			continue
 		}
 		shown = true
-		calls := strings.TrimRightFunc(row["calls"], func(c rune) bool { return (c < '0' || c > '9') && c != ',' }) // the user stands behind it
+		calls := strings.TrimRightFunc(row["calls"],
+			func(c rune) bool { return (c < '0' || c > '9') && c != ',' }) // the user stands behind it
 		line := fmt.Sprintf("the first: %s in the mean, %s calls", dur(mean), leadingNumber(calls))
 		if m[2] != "" {
 			line += ", " + m[2] + " % of the time of all statements"

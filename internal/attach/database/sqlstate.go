@@ -22,9 +22,11 @@ func readPGDatabase(r *result, t *sqlTable) {
 	}
 	read, hit := num(worst, "blks_read"), num(worst, "blks_hit")
 	if read+hit > 0 {
-		r.figure(fmt.Sprintf("%s: %s of blocks were found in shared buffers, %s blocks were not", short(valueOf(worst, "datname")), percent(hit, read+hit), count(read)))
+		r.figure(fmt.Sprintf("%s: %s of blocks were found in shared buffers, %s blocks were not",
+			short(valueOf(worst, "datname")), percent(hit, read+hit), count(read)))
 	}
-	r.figure(fmt.Sprintf("%s commits, %s rollbacks, %s deadlocks", count(num(worst, "xact_commit")), count(num(worst, "xact_rollback")), count(num(worst, "deadlocks"))))
+	r.figure(fmt.Sprintf("%s commits, %s rollbacks, %s deadlocks", count(num(worst, "xact_commit")),
+		count(num(worst, "xact_rollback")), count(num(worst, "deadlocks"))))
 	if n := num(worst, "temp_bytes"); n > 0 {
 		r.figure(bytesText(n) + " in temporary files: sorts and hashes that did not fit into work_mem")
 	}
@@ -41,7 +43,8 @@ func readBgwriter(r *result, t *sqlTable) {
 	timed, asked := num(row, "checkpoints_timed", "num_timed"), num(row, "checkpoints_req", "num_requested")
 	r.figure(fmt.Sprintf("%s checkpoints by time, %s because the log was full", count(timed), count(asked)))
 	if n := num(row, "buffers_backend"); n > 0 {
-		r.figure(fmt.Sprintf("%s buffers written by backends themselves, of them %s with fsync", count(n), count(num(row, "buffers_backend_fsync"))))
+		r.figure(fmt.Sprintf("%s buffers written by backends themselves, of them %s with fsync",
+			count(n), count(num(row, "buffers_backend_fsync"))))
 	}
 	r.Boot = true
 	r.Means = "Counters since they were reset."
@@ -63,14 +66,16 @@ func readPGTables(r *result, t *sqlTable) {
 		}
 	}
 	if scans != nil && num(scans, "seq_tup_read") > 0 {
-		r.figure(fmt.Sprintf("%s: %s rows read in %s scans of the whole table", short(valueOf(scans, "relname")), count(num(scans, "seq_tup_read")), count(num(scans, "seq_scan"))))
+		r.figure(fmt.Sprintf("%s: %s rows read in %s scans of the whole table",
+			short(valueOf(scans, "relname")), count(num(scans, "seq_tup_read")), count(num(scans, "seq_scan"))))
 	}
 	if dead != nil && num(dead, "n_dead_tup") > 0 {
 		name := short(valueOf(dead, "relname"))
 		if name == "" {
 			name = "one table"
 		}
-		r.figure(fmt.Sprintf("%s: %s dead rows beside %s live ones", name, count(num(dead, "n_dead_tup")), count(num(dead, "n_live_tup"))))
+		r.figure(fmt.Sprintf("%s: %s dead rows beside %s live ones", name,
+			count(num(dead, "n_dead_tup")), count(num(dead, "n_live_tup"))))
 	}
 	r.Boot = true
 	if scans == nil || num(scans, "seq_tup_read") == 0 {
@@ -91,7 +96,8 @@ func deadRows(r *result, row map[string]string) {
 	if dead, live := num(row, "n_dead_tup"), num(row, "n_live_tup"); dead >= 1e4 && dead > live {
 		r.Means = "Most rows of the table are dead: each scan reads them too. Vacuum has not taken them away."
 		if runs := num(row, "autovacuum_count"); runs >= 1 && valueOf(row, "last_autovacuum") != "" {
-			r.figure(fmt.Sprintf("autovacuum ran %s, the last time at %s", times(int(min(runs, 1e9))), valueOf(row, "last_autovacuum")))
+			r.figure(fmt.Sprintf("autovacuum ran %s, the last time at %s",
+				times(int(min(runs, 1e9))), valueOf(row, "last_autovacuum")))
 			r.Means = "Most rows of the table are dead although autovacuum runs: something keeps them, as an old transaction, a replication slot or a prepared transaction does."
 		}
 		r.next("psql -c 'SELECT pid, state, xact_start, backend_xmin FROM pg_stat_activity ORDER BY xact_start LIMIT 5; SELECT slot_name, xmin, catalog_xmin FROM pg_replication_slots'", "the oldest transaction, and slots that keep dead rows")
@@ -105,7 +111,8 @@ func readPlainActivity(r *result, t *sqlTable) {
 		n[valueOf(row, "state")]++
 	}
 	r.Glance = true
-	r.figure(fmt.Sprintf("%d of %d connections are active, %d idle in a transaction", n["active"], len(t.rows), n["idle in transaction"]))
+	r.figure(fmt.Sprintf("%d of %d connections are active, %d idle in a transaction", n["active"],
+		len(t.rows), n["idle in transaction"]))
 	r.Means = "It lists what connections do, and not what they wait for."
 	waiting := 0
 	for _, row := range t.rows { // a column until PostgreSQL 9.5
@@ -128,12 +135,14 @@ func readPlainActivity(r *result, t *sqlTable) {
 }
 
 // latencySettings are settings that bear on latency.
-var latencySettings = []string{"shared_buffers", "synchronous_commit", "max_connections", "work_mem", "fsync", "max_wal_size", "checkpoint_timeout", "effective_io_concurrency", "jit", "huge_pages"}
+var latencySettings = []string{"shared_buffers", "synchronous_commit", "max_connections",
+	"work_mem", "fsync", "max_wal_size", "checkpoint_timeout", "effective_io_concurrency", "jit", "huge_pages"}
 
 func readSettings(r *result, t *sqlTable) {
 	for _, row := range t.rows {
 		if name := valueOf(row, "name"); slices.Contains(latencySettings, name) && len(r.Figures) < 3 {
-			r.figure(strings.TrimSpace(fmt.Sprintf("%s = %s %s", name, short(valueOf(row, "setting")), valueOf(row, "unit"))))
+			r.figure(strings.TrimSpace(fmt.Sprintf("%s = %s %s", name,
+				short(valueOf(row, "setting")), valueOf(row, "unit"))))
 		}
 	}
 	if len(r.Figures) == 0 {

@@ -35,14 +35,16 @@ var (
 // tableRule reports whether a line divides the names of columns from the rows, in whichever form.
 func tableRule(text string) bool {
 	t := strings.TrimSpace(text)
-	return t != "" && (t[0] == '+' && planRule.MatchString(t) || t[0] == '-' && psqlRule.MatchString(t) || strings.Contains(t, "--") && markRule.MatchString(t))
+	return t != "" && (t[0] == '+' && planRule.MatchString(t) || t[0] == '-' &&
+		psqlRule.MatchString(t) || strings.Contains(t, "--") && markRule.MatchString(t))
 }
 
 // inTable reports whether a line stands in a table with bars: a row, a rule, or a mark of what was
 // left out above another row.
 func inTable(lines []paste.Line, at int) bool {
 	text := lines[at].Text
-	return strings.Contains(text, "|") || tableRule(text) || lines[at].Elided && at+1 < len(lines) && strings.Contains(lines[at+1].Text, "|")
+	return strings.Contains(text, "|") || tableRule(text) || lines[at].Elided &&
+		at+1 < len(lines) && strings.Contains(lines[at+1].Text, "|")
 }
 
 // noRow reports whether a line of a table is none of its rows: a rule, or dots in place of rows.
@@ -183,7 +185,8 @@ func readRecords(lines []paste.Line, record *pattern.Regexp, pair func(string) (
 
 // textColumn reports whether a column holds statements, which have lines of their own.
 func textColumn(name string) bool {
-	for _, s := range []string{"query", "info", "text", "statement", "stmt", "sql", "plan", "prev", "status", "show", "create"} {
+	for _, s := range []string{"query", "info", "text", "statement", "stmt", "sql", "plan", "prev",
+		"status", "show", "create"} {
 		if strings.Contains(name, s) {
 			return true
 		}
@@ -232,7 +235,8 @@ func readGrid(lines []paste.Line) *sqlTable {
 		case noRow(text):
 			t.lines = i + 1
 			continue
-		case !strings.Contains(text, sep) && (sep != "\t" || strings.ContainsAny(text, " |")): // an empty value behind a tab may be gone
+		case !strings.Contains(text, sep) &&
+			(sep != "\t" || strings.ContainsAny(text, " |")): // an empty value behind a tab may be gone
 			return t
 		}
 		t.lines = i + 1
@@ -312,7 +316,8 @@ type sqlView struct {
 // tables better. It is one kind and not one of each view, since nearly any line of a log may be the
 // start of a table, and is asked about once.
 func sqlKind(others []*attach.Kind) *attach.Kind {
-	k := &attach.Kind{Name: "result of a statement", Hints: []string{"|", "\t", "+--", ". row *", "-[ RECORD", "Row ", "wait_type"}, Claim: claimSQL, Read: readSQL, Apart: func(paste.Line) bool { return true }}
+	k := &attach.Kind{Name: "result of a statement", Hints: []string{"|", "\t", "+--", ". row *",
+		"-[ RECORD", "Row ", "wait_type"}, Claim: claimSQL, Read: readSQL, Apart: func(paste.Line) bool { return true }}
 	for _, o := range others {
 		k.Yields = append(k.Yields, o.Name)
 	}
@@ -371,7 +376,8 @@ func readResult(p *attach.Part, t *sqlTable) attach.Reading {
 		}
 	}
 	r.Means = "No time of the server is in it: it says nothing of why a service is slow."
-	if slices.ContainsFunc(t.columns, func(c string) bool { return strings.Contains(c, "duration") || strings.Contains(c, "latency") }) {
+	if slices.ContainsFunc(t.columns,
+		func(c string) bool { return strings.Contains(c, "duration") || strings.Contains(c, "latency") }) {
 		r.Means = "It has times that only who asked for them can tell apart: whose they are, and in which unit."
 	}
 	return r.done(attach.CannotTell)

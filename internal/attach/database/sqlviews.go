@@ -13,31 +13,54 @@ import (
 // sqlViews are tables of which it is known what they say. One that has more columns in its list
 // stands before one that has less.
 var sqlViews = []sqlView{
-	{"lock waits of a database", []string{"waiting_pid blocking_pid", "blocked_pid blocking_pid", "pid pg_blocking_pids", "waiting_trx_id blocking_trx_id", "requesting_trx_id blocking_trx_id", "requesting_engine_transaction_id blocking_engine_transaction_id",
+	{"lock waits of a database", []string{"waiting_pid blocking_pid", "blocked_pid blocking_pid",
+		"pid pg_blocking_pids", "waiting_trx_id blocking_trx_id",
+		"requesting_trx_id blocking_trx_id", "requesting_engine_transaction_id blocking_engine_transaction_id",
 		"blocked_pid blocking_statement", "key trx_id current_holding_trx_id"}, readBlocked},
 	{"TiDB deadlocks", []string{"deadlock_id try_lock_trx_id", "deadlock_id trx_holding_lock"}, readTiDBDeadlocks},
-	{"TiDB transactions", []string{"start_time current_sql_digest state", "start_time current_sql_digest_text state", "id start_time waiting_start_time"}, readTiDBTrx},
+	{"TiDB transactions", []string{"start_time current_sql_digest state",
+		"start_time current_sql_digest_text state", "id start_time waiting_start_time"}, readTiDBTrx},
 	{"innodb_trx", []string{"trx_id trx_state trx_started"}, readTrx},
-	{"locks of performance_schema", []string{"object_type lock_type lock_status", "engine lock_mode lock_status", "engine_transaction_id lock_status", "lock_mode lock_status lock_data"}, readPSLocks},
-	{"performance_schema statements", []string{"digest_text count_star sum_timer_wait", "digest_text count_star avg_timer_wait", "digest_text sum_timer_wait"}, readStatements(1e-12, "digest_text", "count_star", "sum_timer_wait", "max_timer_wait")},
-	{"TiDB statements summary", []string{"digest_text exec_count avg_latency", "digest_text avg_latency", "digest_text sum_latency"}, readStatements(1e-9, "digest_text", "exec_count", "sum_latency", "max_latency")},
-	{"sys.statement_analysis", []string{"query exec_count total_latency", "query exec_count avg_latency"}, readStatements(0, "query", "exec_count", "total_latency", "max_latency")},
-	{"pg_stat_statements", []string{"query calls total_exec_time", "query calls mean_exec_time", "query calls total_time", "query calls mean_time"}, readStatements(1e-3, "query", "calls", "total_exec_time total_time", "max_exec_time max_time")},
-	{"TiDB slow queries", []string{"query_time process_time", "query_time wait_time", "query_time txn_start_ts", "query_time conn_id", "query_time plan_digest", "query_time parse_time", "time query_time query", "query_time cop_time", "query_time request_count"}, readSlowRows},
-	{"performance_schema waits", []string{"event_name sum_timer_wait", "event_name timer_wait", "event_name avg_timer_wait"}, readPSWaits(1e-12, "event_name", "count_star", "sum_timer_wait timer_wait")},
-	{"sys waits", []string{"events total_latency", "event total_latency"}, readPSWaits(0, "events event", "total", "total_latency")},
-	{"sys I/O by file", []string{"file total_latency", "event_name io_latency", "thread total_latency io_misc_latency"}, readPSWaits(0, "file event_name thread", "total ios", "total_latency io_latency")},
+	{"locks of performance_schema", []string{"object_type lock_type lock_status",
+		"engine lock_mode lock_status", "engine_transaction_id lock_status",
+		"lock_mode lock_status lock_data"}, readPSLocks},
+	{"performance_schema statements", []string{"digest_text count_star sum_timer_wait",
+		"digest_text count_star avg_timer_wait", "digest_text sum_timer_wait"},
+		readStatements(1e-12, "digest_text", "count_star", "sum_timer_wait", "max_timer_wait")},
+	{"TiDB statements summary", []string{"digest_text exec_count avg_latency",
+		"digest_text avg_latency", "digest_text sum_latency"},
+		readStatements(1e-9, "digest_text", "exec_count", "sum_latency", "max_latency")},
+	{"sys.statement_analysis", []string{"query exec_count total_latency",
+		"query exec_count avg_latency"}, readStatements(0, "query", "exec_count", "total_latency", "max_latency")},
+	{"pg_stat_statements", []string{"query calls total_exec_time", "query calls mean_exec_time",
+		"query calls total_time", "query calls mean_time"},
+		readStatements(1e-3, "query", "calls", "total_exec_time total_time", "max_exec_time max_time")},
+	{"TiDB slow queries", []string{"query_time process_time", "query_time wait_time",
+		"query_time txn_start_ts", "query_time conn_id", "query_time plan_digest",
+		"query_time parse_time", "time query_time query", "query_time cop_time",
+		"query_time request_count"}, readSlowRows},
+	{"performance_schema waits", []string{"event_name sum_timer_wait", "event_name timer_wait",
+		"event_name avg_timer_wait"}, readPSWaits(1e-12, "event_name", "count_star", "sum_timer_wait timer_wait")},
+	{"sys waits", []string{"events total_latency", "event total_latency"},
+		readPSWaits(0, "events event", "total", "total_latency")},
+	{"sys I/O by file", []string{"file total_latency", "event_name io_latency",
+		"thread total_latency io_misc_latency"}, readPSWaits(0, "file event_name thread",
+		"total ios", "total_latency io_latency")},
 	{"sys summary", []string{"statements statement_latency", "user statement_latency"}, readSummary},
 	{"ClickHouse query_log", []string{"query_duration_ms read_rows", "query_duration_ms query"}, readHouseQueries},
 	{"PgHero's queries", []string{"total_time average_time calls"}, readPgHero},
 	{"PgBouncer pools", []string{"cl_active cl_waiting sv_active"}, readBouncer},
 	{"pg_stat_database", []string{"datname xact_commit blks_read", "datname numbackends xact_commit"}, readPGDatabase},
-	{"pg_stat_bgwriter", []string{"checkpoints_timed buffers_clean", "buffers_clean buffers_alloc", "num_timed num_requested write_time"}, readBgwriter},
-	{"pg_stat_user_tables", []string{"relname n_live_tup n_dead_tup", "relname seq_scan seq_tup_read", "relname n_dead_tup", "n_live_tup n_dead_tup"}, readPGTables},
-	{"pg_stat_activity without waits", []string{"pid state query", "pid usename query", "procpid current_query"}, readPlainActivity},
+	{"pg_stat_bgwriter", []string{"checkpoints_timed buffers_clean", "buffers_clean buffers_alloc",
+		"num_timed num_requested write_time"}, readBgwriter},
+	{"pg_stat_user_tables", []string{"relname n_live_tup n_dead_tup",
+		"relname seq_scan seq_tup_read", "relname n_dead_tup", "n_live_tup n_dead_tup"}, readPGTables},
+	{"pg_stat_activity without waits", []string{"pid state query", "pid usename query",
+		"procpid current_query"}, readPlainActivity},
 	{"database settings", []string{"name setting unit", "name setting description", "name setting"}, readSettings},
 	{"SQL Server's sums of waits", []string{"wait_type waiting_tasks_count wait_time_ms"}, readMSStats},
-	{"requests of SQL Server", []string{"session_id wait_type wait_time", "session_id wait_type wait_duration_ms"}, readMSRequests},
+	{"requests of SQL Server", []string{"session_id wait_type wait_time",
+		"session_id wait_type wait_duration_ms"}, readMSRequests},
 	{"SHOW STATUS", []string{"variable_name value"}, readStatus},
 }
 
@@ -62,7 +85,8 @@ func amount(s string, unit float64) float64 {
 	return v * 1e-12 // sys.x$ views
 }
 
-var sysUnits = map[string]float64{"ps": 1e-12, "ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600, "d": 86400}
+var sysUnits = map[string]float64{"ps": 1e-12, "ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3,
+	"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 // short cuts a statement for a figure.
 func short(s string) string {
@@ -77,7 +101,8 @@ func readBlocked(r *result, t *sqlTable) {
 	oldest, who := 0.0, ""
 	n := 0
 	for _, row := range t.rows {
-		holder := valueOf(row, "blocking_pid", "pg_blocking_pids", "blocking_trx_id", "blocking_engine_transaction_id", "current_holding_trx_id")
+		holder := valueOf(row, "blocking_pid", "pg_blocking_pids", "blocking_trx_id",
+			"blocking_engine_transaction_id", "current_holding_trx_id")
 		if holder == "" || holder == "{}" {
 			continue
 		}
@@ -169,7 +194,8 @@ func readPSLocks(r *result, t *sqlTable) {
 	if waits > 0 {
 		r.Means = ""
 		r.outside("a lock in the database's own tables, which another transaction holds", line, 0)
-		r.next("SELECT * FROM sys.schema_table_lock_waits; SELECT * FROM sys.innodb_lock_waits", "names who blocks whom")
+		r.next("SELECT * FROM sys.schema_table_lock_waits; SELECT * FROM sys.innodb_lock_waits",
+			"names who blocks whom")
 	}
 }
 
@@ -185,8 +211,11 @@ func readStatements(unit float64, text, calls, total, longest string) func(*resu
 		var all []use
 		sum := 0.0
 		for _, row := range t.rows {
-			u := use{text: valueOf(row, strings.Fields(text)...), calls: num(row, calls), sum: amount(valueOf(row, strings.Fields(total)...), unit), most: amount(valueOf(row, strings.Fields(longest)...), unit)}
-			if mean := amount(valueOf(row, "mean_exec_time", "mean_time", "avg_latency", "avg_timer_wait"), unit); u.sum == 0 {
+			u := use{text: valueOf(row, strings.Fields(text)...), calls: num(row, calls),
+				sum:  amount(valueOf(row, strings.Fields(total)...), unit),
+				most: amount(valueOf(row, strings.Fields(longest)...), unit)}
+			if mean := amount(valueOf(row, "mean_exec_time", "mean_time", "avg_latency",
+				"avg_timer_wait"), unit); u.sum == 0 {
 				u.sum = mean * max(1, u.calls)
 			}
 			sum += u.sum
@@ -231,9 +260,13 @@ func readSlowRows(r *result, t *sqlTable) {
 	}
 	// Process_time and Wait_time are sums over tasks that ran beside each other: they may exceed
 	// the statement's own time.
-	parts := []part{{"parsing", num(worst, "parse_time")}, {"making the plan (Compile_time)", num(worst, "compile_time")}, {"waits for other transactions' locks (LockKeys_time)", num(worst, "lockkeys_time")},
-		{"the commit", num(worst, "prewrite_time") + num(worst, "commit_time")}, {"tasks in TiKV (Process_time, a sum over tasks)", num(worst, "process_time")},
-		{"waits of tasks in TiKV's queue (Wait_time, a sum over tasks)", num(worst, "wait_time")}, {"retries (Backoff_time, a sum over tasks)", num(worst, "backoff_time")}}
+	parts := []part{{"parsing", num(worst, "parse_time")},
+		{"making the plan (Compile_time)", num(worst, "compile_time")},
+		{"waits for other transactions' locks (LockKeys_time)", num(worst, "lockkeys_time")},
+		{"the commit", num(worst, "prewrite_time") + num(worst, "commit_time")},
+		{"tasks in TiKV (Process_time, a sum over tasks)", num(worst, "process_time")},
+		{"waits of tasks in TiKV's queue (Wait_time, a sum over tasks)", num(worst, "wait_time")},
+		{"retries (Backoff_time, a sum over tasks)", num(worst, "backoff_time")}}
 	slices.SortStableFunc(parts, func(a, b part) int { return cmp.Compare(b.s, a.s) })
 	if parts[0].s > 0 {
 		r.figure(fmt.Sprintf("most of what is counted: %s, %s", dur(parts[0].s), parts[0].name))
@@ -247,7 +280,8 @@ func readSlowRows(r *result, t *sqlTable) {
 		r.outside(parts[0].name, fmt.Sprintf("%s of %s", dur(parts[0].s), dur(total)), 0)
 	default:
 		r.Means = "Most of the statement's time is in no column here: between the server's parts, or in columns that were left out."
-		r.next("the line of the slow log of this statement, with its plan", "which operator took the time, and what was lost between client and TiKV")
+		r.next("the line of the slow log of this statement, with its plan",
+			"which operator took the time, and what was lost between client and TiKV")
 	}
 }
 
@@ -256,7 +290,9 @@ func idleWait(name string) bool {
 	if name == "idle" {
 		return true
 	}
-	for _, s := range []string{"/socket/sql/server_", "COND_timer", "timer", "SERVICE_THREAD", "COND_thread_cache", "COND_manager", "COND_queue", "event_scheduler", "io_handler", "COND_control", "COND_checkpoint"} {
+	for _, s := range []string{"/socket/sql/server_", "COND_timer", "timer", "SERVICE_THREAD",
+		"COND_thread_cache", "COND_manager", "COND_queue", "event_scheduler", "io_handler",
+		"COND_control", "COND_checkpoint"} {
 		if strings.Contains(name, s) {
 			return true
 		}
@@ -266,7 +302,8 @@ func idleWait(name string) bool {
 
 func readPSWaits(unit float64, name, calls, total string) func(*result, *sqlTable) {
 	return func(r *result, t *sqlTable) {
-		if len(t.rows) > 0 && valueOf(t.rows[0], "event_id", "thread_id") != "" && valueOf(t.rows[0], "sum_timer_wait", "count_star") == "" {
+		if len(t.rows) > 0 && valueOf(t.rows[0], "event_id", "thread_id") != "" &&
+			valueOf(t.rows[0], "sum_timer_wait", "count_star") == "" {
 			readSingleWaits(r, t)
 			return
 		}
@@ -325,7 +362,8 @@ func readSingleWaits(r *result, t *sqlTable) {
 
 func readSummary(r *result, t *sqlTable) {
 	for _, row := range t.rows[:min(2, len(t.rows))] {
-		r.figure(fmt.Sprintf("%s: %s statements, %s in all", short(valueOf(row, "host", "user")), valueOf(row, "statements"), valueOf(row, "statement_latency")))
+		r.figure(fmt.Sprintf("%s: %s statements, %s in all", short(valueOf(row, "host", "user")),
+			valueOf(row, "statements"), valueOf(row, "statement_latency")))
 	}
 	r.Boot = true
 	r.Means = "Sums since the counters were reset, by user or host: who keeps the server busy, and not why it is slow."

@@ -27,7 +27,8 @@ var queryDigest = &attach.Kind{
 				return true
 			}
 			// The statement of a class, the start of one, or a line in it.
-			return own > 0 && (strings.HasSuffix(t, `\G`) || i > 0 && strings.HasPrefix(strings.TrimSpace(lines[i-1].Text), "#") || statementLine(lines, i))
+			return own > 0 && (strings.HasSuffix(t, `\G`) || i > 0 &&
+				strings.HasPrefix(strings.TrimSpace(lines[i-1].Text), "#") || statementLine(lines, i))
 		})
 		return attach.ClaimIf(own > 0, n)
 	},
@@ -126,10 +127,12 @@ func readDigest(p *attach.Part) attach.Reading {
 		others = others || strings.HasPrefix(t, "# Item ")
 		if m := digestRow.FindStringSubmatch(t); m != nil && len(r.Figures) < 2 {
 			others = others || m[2] == ""
-			selects = selects || len(r.Figures) == 0 && strings.HasPrefix(m[7], "SELECT") && !strings.Contains(m[7], "INSERT")
+			selects = selects || len(r.Figures) == 0 && strings.HasPrefix(m[7], "SELECT") &&
+				!strings.Contains(m[7], "INSERT")
 			took, _ := number(m[3])
 			each, _ := number(m[6])
-			r.figure(fmt.Sprintf("%s %% of the time (%s): %s calls of %s each: %s", m[4], dur(took), m[5], dur(each), short(m[7])))
+			r.figure(fmt.Sprintf("%s %% of the time (%s): %s calls of %s each: %s", m[4], dur(took),
+				m[5], dur(each), short(m[7])))
 		}
 		if m := digestAttr.FindStringSubmatch(t); m != nil && m[2] == "" {
 			v, ok := seconds(m[3] + m[4])
@@ -172,7 +175,8 @@ func (c *digestClass) judge(r *result, selects bool) {
 	if c.total <= 0 {
 		return
 	}
-	line := fmt.Sprintf("the first statement: %s in all, %s in the mean, at most %s", dur(c.total), dur(c.mean), dur(c.most))
+	line := fmt.Sprintf("the first statement: %s in all, %s in the mean, at most %s", dur(c.total),
+		dur(c.mean), dur(c.most))
 	r.figure(line)
 	if c.examines {
 		line = fmt.Sprintf("a call of it reads %s rows in the mean, and sends %s", count(c.examined), count(c.sent))
@@ -201,7 +205,8 @@ var dumpSlow = &attach.Kind{
 				own++
 				return true
 			}
-			return i == 0 && strings.HasPrefix(t, "Reading mysql slow query log from ") || own > 0 && strings.HasPrefix(text, "  ")
+			return i == 0 && strings.HasPrefix(t, "Reading mysql slow query log from ") ||
+				own > 0 && strings.HasPrefix(text, "  ")
 		})
 		return attach.ClaimIf(own > 0, n)
 	},
@@ -248,8 +253,10 @@ var threadPools = &attach.Kind{
 	Hints: []string{"Pool Name", "node_name"},
 	Claim: func(lines []paste.Line) int {
 		head := strings.Fields(lines[0].Text)
-		cassandra := len(head) >= 5 && head[0] == "Pool" && head[1] == "Name" && head[2] == "Active" && head[3] == "Pending"
-		elastic := len(head) >= 4 && head[0] == "node_name" && head[1] == "name" && head[2] == "active" && head[3] == "queue"
+		cassandra := len(head) >= 5 && head[0] == "Pool" && head[1] == "Name" &&
+			head[2] == "Active" && head[3] == "Pending"
+		elastic := len(head) >= 4 && head[0] == "node_name" && head[1] == "name" &&
+			head[2] == "active" && head[3] == "queue"
 		if !cassandra && !elastic {
 			return 0
 		}
@@ -259,7 +266,9 @@ var threadPools = &attach.Kind{
 			switch {
 			case i == 0:
 				return true
-			case poolRow.MatchString(t), cassandra && (strings.HasPrefix(t, "Message type") || strings.HasPrefix(t, "Latencies waiting in queue (micros)") || dropped.MatchString(t) || strings.HasPrefix(t, "Meters")):
+			case poolRow.MatchString(t), cassandra && (strings.HasPrefix(t, "Message type") ||
+				strings.HasPrefix(t, "Latencies waiting in queue (micros)") ||
+				dropped.MatchString(t) || strings.HasPrefix(t, "Meters")):
 				rows++
 				return true
 			}
@@ -280,7 +289,8 @@ func readPools(p *attach.Part) attach.Reading {
 	r.Glance = true
 	waiting, most, who, lost := 0.0, 0.0, "", ""
 	pools, blocked, listed := 0, 0.0, false
-	cassandra := strings.HasPrefix(strings.TrimSpace(p.Lines[0].Text), "Pool Name") && strings.HasSuffix(strings.TrimSpace(p.Lines[0].Text), "All time blocked")
+	cassandra := strings.HasPrefix(strings.TrimSpace(p.Lines[0].Text), "Pool Name") &&
+		strings.HasSuffix(strings.TrimSpace(p.Lines[0].Text), "All time blocked")
 	for _, l := range p.Lines[1:] {
 		t := strings.TrimSpace(l.Text)
 		f := strings.Fields(t)

@@ -133,7 +133,8 @@ var tikvResolved = &attach.Kind{
 			r.figure("reason that TiKV names: a lock, " + times(locked))
 			r.outside("a lock that a large or long transaction holds in the database's own tables", line, 0)
 		}
-		r.next("SELECT * FROM information_schema.cluster_tidb_trx ORDER BY start_time LIMIT 5", "the transaction that holds it")
+		r.next("SELECT * FROM information_schema.cluster_tidb_trx ORDER BY start_time LIMIT 5",
+			"the transaction that holds it")
 		return r.done(attach.CannotTell)
 	},
 }

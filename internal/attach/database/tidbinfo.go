@@ -37,7 +37,8 @@ func isExecInfo(text string) bool {
 	}
 	for _, first := range []string{"time:", "cop_task:", "tikv_task:", "scan_detail:"} {
 		if strings.HasPrefix(text, first) {
-			return group(text, "cop_task:") != "" || group(text, "tikv_task:") != "" || group(text, "scan_detail:") != ""
+			return group(text, "cop_task:") != "" || group(text, "tikv_task:") != "" ||
+				group(text, "scan_detail:") != ""
 		}
 	}
 	return false

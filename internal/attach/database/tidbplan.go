@@ -40,7 +40,8 @@ func isPlanRow(text string) bool {
 	if m == nil || !planTask.MatchString(text) {
 		return false
 	}
-	return numbered.MatchString(m[1]) || strings.Contains(text, "cop[") || strings.Contains(text, "mpp[") || planEst.MatchString(text) && strings.ContainsAny(text, "|\t│├└")
+	return numbered.MatchString(m[1]) || strings.Contains(text, "cop[") ||
+		strings.Contains(text, "mpp[") || planEst.MatchString(text) && strings.ContainsAny(text, "|\t│├└")
 }
 
 var numbered = pattern.New(`_\d+$`)
@@ -86,7 +87,8 @@ func claimTiDBPlan(lines []paste.Line) int {
 			return i + 1
 		case rows > 0 && strings.HasPrefix(strings.TrimSpace(text), "|"), rows > 0 && wrapped(text):
 			n = i + 1
-		case strings.TrimSpace(text) == "" && i > 0 && i+1 < len(lines) && (isPlanRow(lines[i+1].Text) || rowsInSet.MatchString(lines[i+1].Text)):
+		case strings.TrimSpace(text) == "" && i > 0 && i+1 < len(lines) &&
+			(isPlanRow(lines[i+1].Text) || rowsInSet.MatchString(lines[i+1].Text)):
 		default:
 			return tidbDone(n, rows)
 		}
@@ -99,7 +101,8 @@ func claimTiDBPlan(lines []paste.Line) int {
 
 // wrapped is a line that goes on with a row's execution info.
 func wrapped(text string) bool {
-	for _, word := range []string{"cop_task:", "tikv_task:", "scan_detail:", "rpc_time:", "time_detail:", "rocksdb:", "loops:", "key_skipped_count", "p95_proc_keys"} {
+	for _, word := range []string{"cop_task:", "tikv_task:", "scan_detail:", "rpc_time:",
+		"time_detail:", "rocksdb:", "loops:", "key_skipped_count", "p95_proc_keys"} {
 		if strings.Contains(text, word) {
 			return true
 		}
@@ -138,7 +141,8 @@ func parsePlan(lines []paste.Line) (ops []*operator, statement float64, analyzed
 			analyzed = analyzed || strings.Contains(text, "actRows") || strings.Contains(text, "execution info")
 		case isPlanRow(text):
 			m := planOp.FindStringSubmatchIndex(text)
-			ops = append(ops, &operator{name: text[m[2]:m[3]], depth: len([]rune(strings.TrimLeft(text[:m[2]], " |"))), text: text,
+			ops = append(ops, &operator{name: text[m[2]:m[3]],
+				depth: len([]rune(strings.TrimLeft(text[:m[2]], " |"))), text: text,
 				task: planTask.FindStringSubmatch(text)[1]})
 			if i := strings.IndexAny(text, "│├└"); i >= 0 {
 				ops[len(ops)-1].depth = len([]rune(text[:m[2]])) // blanks in front count where branches are drawn
@@ -168,7 +172,8 @@ func (o *operator) parse(actual bool) {
 	}
 	if m := planEst.FindStringSubmatchIndex(o.text); m != nil {
 		o.est, _ = number(o.text[m[2]:m[3]])
-		if a := planAct.FindStringSubmatch(o.text[m[3]:]); a != nil && actual && (o.time >= 0 || strings.Contains(o.text, "proc max:")) {
+		if a := planAct.FindStringSubmatch(o.text[m[3]:]); a != nil && actual &&
+			(o.time >= 0 || strings.Contains(o.text, "proc max:")) {
 			o.act, _ = number(a[1])
 		}
 	}

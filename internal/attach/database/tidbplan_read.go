@@ -58,7 +58,8 @@ func earlyTime(r *result, total, statement float64) {
 	r.figure(line)
 	r.outside("what came before the plan was run: a subquery that TiDB evaluated early, or planning", line, ratio(statement-total, statement))
 	r.Not = "A fast plan is no proof that nothing is wrong: the time before it is not in it. TiKV is not shown to be slow."
-	r.next("grep -A20 'Preproc_subqueries_time' tidb-slow.log", "Rewrite_time and Preproc_subqueries_time say whether a subquery ran early")
+	r.next("grep -A20 'Preproc_subqueries_time' tidb-slow.log",
+		"Rewrite_time and Preproc_subqueries_time say whether a subquery ran early")
 }
 
 // lostBetween looks for a task which TiDB waited for much longer than TiKV worked on it.
@@ -75,7 +76,8 @@ func lostBetween(r *result, ops []*operator, total float64) bool {
 			worst = o
 		}
 	}
-	if worst == nil || worst.client-worst.server < 0.05 || worst.client-worst.server < 0.5*worst.client || worst.client < 0.3*total {
+	if worst == nil || worst.client-worst.server < 0.05 ||
+		worst.client-worst.server < 0.5*worst.client || worst.client < 0.3*total {
 		return false
 	}
 	lost := worst.client - worst.server
@@ -83,7 +85,8 @@ func lostBetween(r *result, ops []*operator, total float64) bool {
 	line := fmt.Sprintf("%s of %s by TiDB's clock is lost between client and server: %s's clock has %s (%s)", exact(lost), dur(worst.client), worst.store(), dur(worst.server), worst.name)
 	r.figure(line)
 	if worst.tasks > 1 {
-		r.figure(fmt.Sprintf("the slowest of %s; the client's average is %s", attach.Plural(int(worst.tasks), "task"), dur(max(value(group(worst.text, "cop_task:"), "avg"), 0))))
+		r.figure(fmt.Sprintf("the slowest of %s; the client's average is %s",
+			attach.Plural(int(worst.tasks), "task"), dur(max(value(group(worst.text, "cop_task:"), "avg"), 0))))
 	}
 	if worst.used > 0 {
 		r.figure(fmt.Sprintf("%s keys processed: it is no heavy query", count(worst.used)))
@@ -92,8 +95,10 @@ func lostBetween(r *result, ops []*operator, total float64) bool {
 	r.Not = "It proves no slow " + worst.store() + " and no slow disk: its own clock bounds both."
 	r.candidate("direct-reclaim", line)
 	r.candidate("cpu-contention", line)
-	r.next("whystall record --pid $(pidof "+worst.program()+")", "on "+worst.store()+"'s host, while it happens: shows reclaim, run queue and throttling of the gRPC threads")
-	r.next("whystall record --pid $(pidof tidb-server)", "on TiDB's host: the same for the client's side; sar -n TCP,ETCP 1 shows retransmits")
+	r.next("whystall record --pid $(pidof "+worst.program()+")", "on "+worst.store()+
+		"'s host, while it happens: shows reclaim, run queue and throttling of the gRPC threads")
+	r.next("whystall record --pid $(pidof tidb-server)",
+		"on TiDB's host: the same for the client's side; sar -n TCP,ETCP 1 shows retransmits")
 	return true
 }
 
@@ -112,7 +117,8 @@ func whereInPlan(r *result, ops []*operator, total float64) {
 	for _, o := range ops {
 		if o.oneByOne(r, total) && len(r.Signs) > 0 {
 			deadKeys(r, ops)
-			r.next("whystall record --pid $(pidof "+o.program()+")", "while it is slow: whether the threads of its read pool have a CPU, and what they wait for")
+			r.next("whystall record --pid $(pidof "+o.program()+")",
+				"while it is slow: whether the threads of its read pool have a CPU, and what they wait for")
 			return
 		}
 	}
@@ -148,7 +154,8 @@ func whereInPlan(r *result, ops []*operator, total float64) {
 	case leaf.task != "root", leaf.client > 0.5*total, leaf.keys > 0:
 		where = leaf.store() + "'s own execution of " + leaf.name
 		if leaf.keys > 3*leaf.used && leaf.keys > 1e5 {
-			r.figure(fmt.Sprintf("%s keys scanned for %s processed: old versions or deleted keys", count(leaf.keys), count(leaf.used)))
+			r.figure(fmt.Sprintf("%s keys scanned for %s processed: old versions or deleted keys",
+				count(leaf.keys), count(leaf.used)))
 		} else if leaf.keys > 0 {
 			r.figure(fmt.Sprintf("%s keys scanned", count(leaf.keys)))
 		} else {
@@ -174,28 +181,35 @@ func whereInPlan(r *result, ops []*operator, total float64) {
 		r.next("EXPLAIN ANALYZE again, the whole of it", "names the operator that has the time")
 		return
 	case bad == nil:
-		r.next("another index or another join for that operator, then EXPLAIN ANALYZE again", "nothing that it rests on found ten times the rows estimated, so new statistics are not the first thing to try")
+		r.next("another index or another join for that operator, then EXPLAIN ANALYZE again",
+			"nothing that it rests on found ten times the rows estimated, so new statistics are not the first thing to try")
 		return
 	}
-	r.next("ANALYZE TABLE of the tables named, then EXPLAIN ANALYZE again", "says whether the estimates, and with them the plan, change")
+	r.next("ANALYZE TABLE of the tables named, then EXPLAIN ANALYZE again",
+		"says whether the estimates, and with them the plan, change")
 }
 
 func slowest(r *result, ops []*operator) {
 	for _, o := range ops {
 		if o.client > 0 && o.server >= 0 && len(r.Figures) < 3 {
-			r.figure(fmt.Sprintf("%s: slowest task %s by TiDB's clock, %s by TiKV's", o.name, dur(o.client), dur(o.server)))
+			r.figure(fmt.Sprintf("%s: slowest task %s by TiDB's clock, %s by TiKV's", o.name,
+				dur(o.client), dur(o.server)))
 		}
 	}
 }
 
 // waits looks for what an operator waited for that is no execution.
 func waits(r *result, o *operator, total float64) bool {
-	if o.waited >= 0.05 && o.waited >= 0.3*total && o.tasks <= 1 || o.waited >= 0.5*o.client*max(1, o.tasks) && o.waited >= 0.05 && o.client > 0.3*total {
-		line := fmt.Sprintf("tasks waited %s for a thread of "+o.store()+", of %s by TiDB's clock (%s, %s)", dur(o.waited), dur(o.client), o.name, attach.Plural(int(max(1, o.tasks)), "task"))
+	if o.waited >= 0.05 && o.waited >= 0.3*total && o.tasks <= 1 ||
+		o.waited >= 0.5*o.client*max(1, o.tasks) && o.waited >= 0.05 && o.client > 0.3*total {
+		line := fmt.Sprintf("tasks waited %s for a thread of "+o.store()+
+			", of %s by TiDB's clock (%s, %s)", dur(o.waited), dur(o.client), o.name,
+			attach.Plural(int(max(1, o.tasks)), "task"))
 		r.figure(line)
 		r.fact(FactPoolWait, o.waited*1e3, "")
 		r.found("pool-exhaustion", finding.Possible, line, ratio(o.waited, total*max(1, o.tasks)))
-		r.Means = "Tasks waited in " + o.store() + " before they ran, for a thread of its read pool or for a snapshot: its host or that instance was busy."
+		r.Means = "Tasks waited in " + o.store() +
+			" before they ran, for a thread of its read pool or for a snapshot: its host or that instance was busy."
 		return true
 	}
 	if lock := value(group(o.text, "lock_keys:"), "time"); lock > 0.3*total {
@@ -203,7 +217,8 @@ func waits(r *result, o *operator, total float64) bool {
 		r.figure(line)
 		r.fact(FactLockWait, lock*1e3, "")
 		r.outside("a lock in the database's own tables, which another transaction holds", line, ratio(lock, total))
-		r.next("SELECT * FROM information_schema.data_lock_waits", "names the transaction that holds the lock, while it waits")
+		r.next("SELECT * FROM information_schema.data_lock_waits",
+			"names the transaction that holds the lock, while it waits")
 		return true
 	}
 	if commit := group(o.text, "commit_txn:"); commit != "" {
@@ -221,7 +236,8 @@ func waits(r *result, o *operator, total float64) bool {
 // planBackoff reads "backoff{regionMiss: 2ms}" and "regionMiss_backoff:{num:11, total_time:2010
 // ms}".
 func planBackoff(r *result, o *operator, total float64) bool {
-	for _, kind := range []string{"regionMiss", "updateLeader", "staleCommand", "txnLockFast", "txnLock", "tikvRPC", "tikvServerBusy", "serverBusy", "pdRPC", "regionScheduling", "rpcTiKV"} {
+	for _, kind := range []string{"regionMiss", "updateLeader", "staleCommand", "txnLockFast",
+		"txnLock", "tikvRPC", "tikvServerBusy", "serverBusy", "pdRPC", "regionScheduling", "rpcTiKV"} {
 		v := value(group(o.text, kind+"_backoff:"), "total_time")
 		if b := group(o.text, "backoff"); b != "" && v < 0 {
 			v = value(b, kind)
@@ -270,7 +286,8 @@ func readPlainPlan(r *result, ops []*operator) attach.Reading {
 	}
 	full := 0
 	for _, o := range ops {
-		if strings.Contains(o.name, "TableFullScan") || strings.Contains(o.name, "TableScan") && strings.Contains(o.text, "[-inf,+inf]") {
+		if strings.Contains(o.name, "TableFullScan") || strings.Contains(o.name, "TableScan") &&
+			strings.Contains(o.text, "[-inf,+inf]") {
 			full++
 		}
 	}

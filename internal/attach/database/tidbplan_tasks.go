@@ -16,7 +16,8 @@ func (o *operator) oneByOne(r *result, total float64) bool {
 	if o.tasks < 2 || value(cop, "max_distsql_concurrency") != 1 || rpc < 0.5*total || rpc > 1.1*total {
 		return false
 	}
-	line := fmt.Sprintf("%s ran one after another in %s: %s of %s were requests to %s", attach.Plural(int(min(o.tasks, 1e9)), "task"), o.name, dur(rpc), dur(total), o.store())
+	line := fmt.Sprintf("%s ran one after another in %s: %s of %s were requests to %s",
+		attach.Plural(int(min(o.tasks, 1e9)), "task"), o.name, dur(rpc), dur(total), o.store())
 	r.figure(line)
 	work := value(cop, "tot_proc")
 	if work < 0 {
@@ -28,7 +29,8 @@ func (o *operator) oneByOne(r *result, total float64) bool {
 		r.fact(FactPoolWait, o.waited*1e3, "")
 		r.candidate("pool-exhaustion", line)
 		r.candidate("cpu-contention", line)
-		r.Means = "The tasks ran one by one, and " + o.store() + " let them wait longer than it worked on them: for a thread of its read pool, for a snapshot, or for a CPU."
+		r.Means = "The tasks ran one by one, and " + o.store() +
+			" let them wait longer than it worked on them: for a thread of its read pool, for a snapshot, or for a CPU."
 	}
 	return true
 }
@@ -44,7 +46,8 @@ func deadKeys(r *result, ops []*operator) {
 	if worst == nil {
 		return
 	}
-	text := fmt.Sprintf("%s keys scanned for %s processed in %s: old versions or deleted keys", count(worst.keys), count(worst.used), worst.name)
+	text := fmt.Sprintf("%s keys scanned for %s processed in %s: old versions or deleted keys",
+		count(worst.keys), count(worst.used), worst.name)
 	rocks := group(group(worst.text, "scan_detail:"), "rocksdb:")
 	if dead := value(rocks, "delete_skipped_count"); dead > 0 {
 		text += fmt.Sprintf("; %s deleted ones skipped", count(dead))
@@ -53,7 +56,8 @@ func deadKeys(r *result, ops []*operator) {
 }
 
 // noInput are parts of the names of operators that may have none below them.
-var noInput = []string{"Scan", "Get", "Dual", "Insert", "Replace", "Load", "Reader", "LookUp", "IndexMerge", "CTE", "Show", "MemTable"}
+var noInput = []string{"Scan", "Get", "Dual", "Insert", "Replace", "Load", "Reader", "LookUp",
+	"IndexMerge", "CTE", "Show", "MemTable"}
 
 // belowIsCut reports whether an operator reads from another one which is not in the text.
 func belowIsCut(ops []*operator, o *operator) bool {
@@ -83,7 +87,8 @@ func (o *operator) joinWaits(r *result) {
 
 // readsStore reports whether an operator only waits for what a store reads.
 func (o *operator) readsStore() bool {
-	return o.task == "root" && (strings.HasPrefix(o.name, "TableReader") || strings.HasPrefix(o.name, "IndexReader") || strings.HasPrefix(o.name, "IndexLookUp"))
+	return o.task == "root" && (strings.HasPrefix(o.name, "TableReader") ||
+		strings.HasPrefix(o.name, "IndexReader") || strings.HasPrefix(o.name, "IndexLookUp"))
 }
 
 // store is the server that runs an operator of a store.
@@ -128,7 +133,8 @@ func storesBelow(ops []*operator, o *operator) string {
 func tookOf(ops []*operator, o *operator, total float64) string {
 	summed := o.time > total
 	for _, up := range ops {
-		if n := value(group(up.text, "table_task:"), "concurrency"); n > 1 && slices.Contains(under(ops, up), o) && !strings.HasPrefix(o.name, "Index") {
+		if n := value(group(up.text, "table_task:"), "concurrency"); n > 1 &&
+			slices.Contains(under(ops, up), o) && !strings.HasPrefix(o.name, "Index") {
 			summed = true
 		}
 	}

@@ -11,8 +11,9 @@ import (
 // tidbRetries is what TiDB logs of transactions that met each other, and of requests which it tried
 // again until it gave up.
 var tidbRetries = (&spoken{
-	name:  "TiDB log of retries",
-	marks: []string{"[kv:9007]", "rite conflict", "deadlock", "Deadlock found", "Lock wait timeout exceeded", ".maxSleep "},
+	name: "TiDB log of retries",
+	marks: []string{"[kv:9007]", "rite conflict", "deadlock", "Deadlock found",
+		"Lock wait timeout exceeded", ".maxSleep "},
 	rules: []late{
 		{re: pattern.New(tidbSource + `.*\bbackoffer\.maxSleep (\d+)ms is exceeded`), unit: 1e-3},
 		{re: pattern.New(tidbSource + `.*(?:\[kv:9007\]|\b[Ww]rite conflict\b)`)},

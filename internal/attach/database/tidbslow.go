@@ -78,8 +78,10 @@ func tidbDone(n, own int) int {
 // isSQL reports whether a line is the statement below an entry.
 func isSQL(text string) bool {
 	word, _, _ := strings.Cut(strings.ToLower(strings.TrimRight(text, ";")), " ")
-	return slices.Contains([]string{"select", "insert", "update", "delete", "replace", "use", "set", "commit", "begin", "with", "analyze", "create", "alter",
-		"drop", "load", "execute", "explain", "from", "where", "order", "group", "limit", "and", "or", "rollback", "truncate", "on", "left", "join", "values"}, word) &&
+	return slices.Contains([]string{"select", "insert", "update", "delete", "replace", "use", "set",
+		"commit", "begin", "with", "analyze", "create", "alter",
+		"drop", "load", "execute", "explain", "from", "where", "order", "group", "limit", "and",
+		"or", "rollback", "truncate", "on", "left", "join", "values"}, word) &&
 		(strings.Contains(text, " ") || strings.HasSuffix(text, ";") || word == "select")
 }
 
@@ -148,7 +150,8 @@ func readTiDBSlow(p *attach.Part) attach.Reading {
 		slowest.many(r, q)
 	} else if len(r.Figures) == 0 {
 		if keys := slowest.n("Total_keys"); keys > 0 && q == 0 {
-			r.figure(fmt.Sprintf("%s keys scanned for %s processed", count(keys), count(slowest.n("Process_keys", "Processed_keys"))))
+			r.figure(fmt.Sprintf("%s keys scanned for %s processed", count(keys),
+				count(slowest.n("Process_keys", "Processed_keys"))))
 		}
 		slowest.plain(r, q)
 	}
@@ -162,10 +165,14 @@ func readTiDBSlow(p *attach.Part) attach.Reading {
 var tidbOld = pattern.New(`\[(?:SLOW|TIME_\w+)_QUERY\] (cost_time:\S.*)$`)
 
 // oldNames are names of TiDB 2.1's fields, as the slow log has them since.
-var oldNames = map[string]string{"cost_time": "Query_time", "process_time": "Process_time", "wait_time": "Wait_time", "backoff_time": "Backoff_time",
-	"request_count": "Request_count", "total_keys": "Total_keys", "processed_keys": "Process_keys", "prewrite_time": "Prewrite_time", "commit_time": "Commit_time",
-	"get_commit_ts_time": "Get_commit_ts_time", "local_latch_wait_time": "Local_latch_wait_time", "resolve_lock_time": "Resolve_lock_time",
-	"commit_backoff_time": "Commit_backoff_time", "write_keys": "Write_keys", "write_size": "Write_size", "prewrite_region": "Prewrite_region", "txn_retry": "Txn_retry"}
+var oldNames = map[string]string{"cost_time": "Query_time", "process_time": "Process_time",
+	"wait_time": "Wait_time", "backoff_time": "Backoff_time",
+	"request_count": "Request_count", "total_keys": "Total_keys", "processed_keys": "Process_keys",
+	"prewrite_time": "Prewrite_time", "commit_time": "Commit_time",
+	"get_commit_ts_time": "Get_commit_ts_time", "local_latch_wait_time": "Local_latch_wait_time",
+	"resolve_lock_time":   "Resolve_lock_time",
+	"commit_backoff_time": "Commit_backoff_time", "write_keys": "Write_keys",
+	"write_size": "Write_size", "prewrite_region": "Prewrite_region", "txn_retry": "Txn_retry"}
 
 func oldFields(text string) entry {
 	e := entry{}
@@ -219,17 +226,23 @@ type phase struct {
 func (e entry) judge(r *result, q float64) {
 	e.backoff(r, q)
 	phases := []phase{
-		{e.s("Preproc_subqueries_time"), "Preproc_subqueries_time", "a subquery that TiDB runs early, while it plans the statement"},
-		{e.s("Exec_retry_time"), "Exec_retry_time", "retries of the statement after conflicts with locks of other transactions"},
+		{e.s("Preproc_subqueries_time"), "Preproc_subqueries_time",
+			"a subquery that TiDB runs early, while it plans the statement"},
+		{e.s("Exec_retry_time"), "Exec_retry_time",
+			"retries of the statement after conflicts with locks of other transactions"},
 		{e.s("LockKeys_time"), "LockKeys_time", "a lock in the database's own tables, which another transaction holds"},
-		{e.s("Resolve_lock_time"), "Resolve_lock_time", "a lock in the database's own tables, which another transaction left"},
-		{e.s("Local_latch_wait_time"), "Local_latch_wait_time", "local latches of transactions that write the same keys"},
+		{e.s("Resolve_lock_time"), "Resolve_lock_time",
+			"a lock in the database's own tables, which another transaction left"},
+		{e.s("Local_latch_wait_time"), "Local_latch_wait_time",
+			"local latches of transactions that write the same keys"},
 		{e.s("Wait_TS"), "Wait_TS", "the wait for a timestamp of PD, with the way there and TiDB's own scheduling"},
 		{e.s("Get_commit_ts_time"), "Get_commit_ts_time", "the wait for a commit timestamp of PD"},
-		{e.s("Time_queued_by_rc"), "Time_queued_by_rc", "resource control, which lets the statement wait for its group's units"},
+		{e.s("Time_queued_by_rc"), "Time_queued_by_rc",
+			"resource control, which lets the statement wait for its group's units"},
 		{e.s("Prewrite_time"), "Prewrite_time", "prewrite, the first phase of the commit in TiKV"},
 		{e.s("Commit_time"), "Commit_time", "the second phase of the commit in TiKV"},
-		{e.s("Write_sql_response_total"), "Write_sql_response_total", "sending the result: the client reads it slowly, or the way to it is slow"},
+		{e.s("Write_sql_response_total"), "Write_sql_response_total",
+			"sending the result: the client reads it slowly, or the way to it is slow"},
 		{e.s("Parse_time"), "Parse_time", "parsing the statement"},
 		{e.s("Optimize_time"), "Optimize_time", "planning the statement (the optimizer)"},
 		{e.s("Compile_time"), "Compile_time", "planning the statement (the optimizer)"},
@@ -258,7 +271,8 @@ func (e entry) judge(r *result, q float64) {
 		case p.name == "Prewrite_time" || p.name == "Commit_time":
 			e.slowestRPC(r, p.name, p.s)
 		case !e.large():
-			r.next("EXPLAIN ANALYZE the statement, and each subquery by itself", "shows which part of it takes the time")
+			r.next("EXPLAIN ANALYZE the statement, and each subquery by itself",
+				"shows which part of it takes the time")
 		}
 	}
 	e.written(r)
@@ -279,7 +293,8 @@ func (e entry) slowestRPC(r *result, phase string, took float64) {
 	m := rpcDetail.FindStringSubmatch(e[field])
 	if m == nil {
 		if !e.large() {
-			r.next("grep -E 'Slowest_prewrite_rpc_detail|Commit_primary_rpc_detail' tidb-slow.log", "tells requests that TiKV took long for from waits between them")
+			r.next("grep -E 'Slowest_prewrite_rpc_detail|Commit_primary_rpc_detail' tidb-slow.log",
+				"tells requests that TiKV took long for from waits between them")
 		}
 		return
 	}
@@ -289,7 +304,8 @@ func (e entry) slowestRPC(r *result, phase string, took float64) {
 		line += ": most of the time is between requests"
 	}
 	r.figure(line)
-	r.next("whystall record --pid $(pidof tikv-server)"+onHost(m[2]), "while it happens: what the threads of its scheduler and raft store wait for")
+	r.next("whystall record --pid $(pidof tikv-server)"+onHost(m[2]),
+		"while it happens: what the threads of its scheduler and raft store wait for")
 }
 
 // retried says what a commit waited for before it tried again.
@@ -359,5 +375,6 @@ func backoffWhere(kind string) string {
 // movedRegion reports whether TiDB asked for a region where it was no longer.
 func movedRegion(kind string) bool {
 	k := strings.ToLower(kind)
-	return strings.Contains(k, "regionmiss") || strings.Contains(k, "updateleader") || strings.Contains(k, "stalecommand") || strings.Contains(k, "regionscheduling")
+	return strings.Contains(k, "regionmiss") || strings.Contains(k, "updateleader") ||
+		strings.Contains(k, "stalecommand") || strings.Contains(k, "regionscheduling")
 }

@@ -33,7 +33,8 @@ func (e entry) backoff(r *result, q float64) {
 	}
 	// A region that is missed is what PD is asked about: the first explains the second.
 	slices.SortFunc(list, func(a, b wait) int {
-		return cmp.Or(cmp.Compare(b.s, a.s), cmp.Compare(backoffRank(a.kind), backoffRank(b.kind)), cmp.Compare(a.kind, b.kind))
+		return cmp.Or(cmp.Compare(b.s, a.s), cmp.Compare(backoffRank(a.kind), backoffRank(b.kind)),
+			cmp.Compare(a.kind, b.kind))
 	})
 	for i, w := range list {
 		if i > 1 || w.s < 0.02 || w.s < q/20 {
@@ -46,7 +47,8 @@ func (e entry) backoff(r *result, q float64) {
 		r.figure(line)
 		if i == 0 && (q == 0 || w.s >= 0.3*q) {
 			r.outside(backoffWhere(w.kind), line, ratio(w.s, q))
-			r.next("grep -c 'region not found\\|not leader' tidb.log", "says how often regions moved while the statement ran")
+			r.next("grep -c 'region not found\\|not leader' tidb.log",
+				"says how often regions moved while the statement ran")
 		}
 	}
 }
@@ -75,12 +77,15 @@ func (e entry) pool(r *result, q float64) {
 		r.figure(line)
 		if longest >= 0.05 {
 			r.found("pool-exhaustion", finding.Possible, line, ratio(longest, q))
-			r.Means = cmp.Or(r.Means, "A coprocessor task waited for a thread of TiKV's read pool"+at+": that instance was busy then.")
+			r.Means = cmp.Or(r.Means, "A coprocessor task waited for a thread of TiKV's read pool"+
+				at+": that instance was busy then.")
 			r.Not = "Cop_wait also holds the time to get a snapshot; what the pool's threads did is not in here."
-			r.next("whystall record --pid $(pidof tikv-server)"+onHost(addr), "shows what the threads of the read pool did")
+			r.next("whystall record --pid $(pidof tikv-server)"+onHost(addr),
+				"shows what the threads of the read pool did")
 		}
 	} else if total >= 0.2 && total >= 0.5*(total+process) && (q == 0 || total >= 0.2*q) {
-		line := fmt.Sprintf("Wait_time %s against Process_time %s, added up over %s requests", dur(total), dur(process), cmp.Or(firstWord(e["Request_count"]), "all"))
+		line := fmt.Sprintf("Wait_time %s against Process_time %s, added up over %s requests",
+			dur(total), dur(process), cmp.Or(firstWord(e["Request_count"]), "all"))
 		r.figure(line)
 		r.candidate("pool-exhaustion", line)
 		r.Means = cmp.Or(r.Means, "Coprocessor tasks waited longer for TiKV's threads than these worked on them.")
@@ -113,7 +118,8 @@ func (e entry) process(r *result, q float64) {
 	}
 	line := fmt.Sprintf("TiKV processed for %s in all", dur(total))
 	if longest > 0 {
-		line = fmt.Sprintf("TiKV's longest task processed for %s (P90 %s, average %s)", dur(longest), dur(e.s("Cop_proc_p90")), dur(e.s("Cop_proc_avg")))
+		line = fmt.Sprintf("TiKV's longest task processed for %s (P90 %s, average %s)",
+			dur(longest), dur(e.s("Cop_proc_p90")), dur(e.s("Cop_proc_avg")))
 		if total > 0 {
 			line += fmt.Sprintf(", %s in all", dur(total))
 		}
@@ -135,7 +141,8 @@ func (e entry) process(r *result, q float64) {
 		r.candidate("disk-wait", proof)
 	}
 	r.outside(where, line, ratio(longest, q))
-	r.next("EXPLAIN ANALYZE the statement", "shows which operator reads the keys, and the estimates beside the actual rows")
+	r.next("EXPLAIN ANALYZE the statement",
+		"shows which operator reads the keys, and the estimates beside the actual rows")
 }
 
 // requests says of a statement that its requests to the store took most of its time, where no
@@ -145,7 +152,8 @@ func (e entry) requests(r *result, q float64) {
 		return
 	}
 	for _, f := range []struct{ name, what string }{
-		{"Cop_time", "its coprocessor tasks"}, {"KV_total", "its requests to TiKV or TiFlash"}, {"PD_total", "its requests to PD"},
+		{"Cop_time", "its coprocessor tasks"}, {"KV_total", "its requests to TiKV or TiFlash"},
+		{"PD_total", "its requests to PD"},
 	} {
 		v := e.s(f.name)
 		if v < 0.5*q || v > 1.05*q {
@@ -183,7 +191,8 @@ func (e entry) plain(r *result, q float64) {
 		r.Means = fmt.Sprintf("Of the statement's %s these lines have no part: where it went they do not say.", dur(q))
 	default:
 		if len(list) > 1 { // one figure
-			r.Figures = append(r.Figures[:len(r.Figures)-len(list)], "the longest of its parts: "+strings.Join(list, ", "))
+			r.Figures = append(r.Figures[:len(r.Figures)-len(list)], "the longest of its parts: "+
+				strings.Join(list, ", "))
 		}
 		r.Means = fmt.Sprintf("No field of this entry explains its %s: what is left may be TiDB's own execution, the way to TiKV, or waits on either host.", dur(q))
 		r.next("EXPLAIN ANALYZE the statement", "has client's and server's times of each task")
@@ -196,7 +205,8 @@ func (e entry) plain(r *result, q float64) {
 // the whole, or the two of a fragment.
 func (e entry) longest(q float64) []string {
 	var names []string
-	for _, name := range []string{"Parse_time", "Compile_time", "Wait_TS", "LockKeys_time", "Prewrite_time", "Commit_time", "Get_commit_ts_time", "Local_latch_wait_time",
+	for _, name := range []string{"Parse_time", "Compile_time", "Wait_TS", "LockKeys_time",
+		"Prewrite_time", "Commit_time", "Get_commit_ts_time", "Local_latch_wait_time",
 		"Resolve_lock_time", "Commit_backoff_time", "Cop_proc_max", "Cop_wait_max", "Wait_time", "Process_time"} {
 		if _, said := e["Process_time"]; said && (name == "Wait_time" || name == "Process_time") {
 			continue
@@ -213,7 +223,8 @@ func (e entry) longest(q float64) []string {
 func (e entry) many(r *result, q float64) {
 	keys, took := e.n("Total_keys"), e.s("Process_time")
 	if keys >= 1e5 {
-		line := fmt.Sprintf("%s keys scanned for %s processed", count(keys), count(e.n("Process_keys", "Processed_keys")))
+		line := fmt.Sprintf("%s keys scanned for %s processed", count(keys),
+			count(e.n("Process_keys", "Processed_keys")))
 		if n := e.n("Request_count"); n > 0 {
 			line += ", in " + attach.Plural(int(min(n, 1e9)), "request")
 		}

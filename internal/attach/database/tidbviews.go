@@ -19,7 +19,8 @@ func readTiDBDeadlocks(r *result, t *sqlTable) {
 	if last == nil {
 		return
 	}
-	line := fmt.Sprintf("%s of transactions; in the last one %d waited for each other", attach.Plural(len(n), "deadlock"), n[last["deadlock_id"]])
+	line := fmt.Sprintf("%s of transactions; in the last one %d waited for each other",
+		attach.Plural(len(n), "deadlock"), n[last["deadlock_id"]])
 	if at := last["occur_time"]; at != "" {
 		line += ", at " + short(at)
 	}
@@ -37,7 +38,8 @@ func readTiDBTrx(r *result, t *sqlTable) {
 	states, waits := map[string]int{}, 0
 	for _, row := range t.rows {
 		state := row["state"]
-		if state == "LockWaiting" || state == "" && row["waiting_start_time"] != "" && row["waiting_start_time"] != "NULL" {
+		if state == "LockWaiting" || state == "" && row["waiting_start_time"] != "" &&
+			row["waiting_start_time"] != "NULL" {
 			waits++
 		}
 		if state != "" {
@@ -56,5 +58,6 @@ func readTiDBTrx(r *result, t *sqlTable) {
 	line := fmt.Sprintf("%d of %d transactions wait for a lock", waits, len(t.rows))
 	r.figure(line)
 	r.outside("a lock in the database's own tables, which another transaction holds", line, 0)
-	r.next("SELECT * FROM information_schema.data_lock_waits", "names the transaction that holds the lock, while it waits")
+	r.next("SELECT * FROM information_schema.data_lock_waits",
+		"names the transaction that holds the lock, while it waits")
 }

@@ -126,21 +126,24 @@ func readCop(p *attach.Part) attach.Reading {
 	r.fact(FactClient, attach.Median(resp)*1e3, addr)
 	r.fact(FactServer, attach.Median(server)*1e3, addr)
 	r.fact(FactLost, attach.Median(lost)*1e3, addr)
-	line := fmt.Sprintf("median task: %s by TiDB's clock, %s by TiKV's, %s lost between them", dur(attach.Median(resp)), dur(attach.Median(server)), dur(attach.Median(lost)))
+	line := fmt.Sprintf("median task: %s by TiDB's clock, %s by TiKV's, %s lost between them",
+		dur(attach.Median(resp)), dur(attach.Median(server)), dur(attach.Median(lost)))
 	r.figure(line)
 	r.figure("the slowest: " + dur(slices.Max(resp)) + copStores(most, slowest, len(resp)))
 	r.Not = "Only tasks above TiDB's threshold are logged."
 	switch {
 	case attach.Median(backs) >= 0.3*attach.Median(resp) && attach.Median(backs) >= 0.02:
 		kind, _, _ := strings.Cut(commonest(types), " (")
-		w := fmt.Sprintf("backoff %s: median %s of %s", cmp.Or(kind, "without a name"), dur(attach.Median(backs)), dur(attach.Median(resp)))
+		w := fmt.Sprintf("backoff %s: median %s of %s", cmp.Or(kind, "without a name"),
+			dur(attach.Median(backs)), dur(attach.Median(resp)))
 		r.figure(w)
 		r.outside(backoffWhere(kind), w, ratio(attach.Median(backs), attach.Median(resp)))
 	case attach.Median(lost) >= 0.5*attach.Median(resp) && attach.Median(lost) >= 0.02:
 		r.Means = "The time is in neither's execution. It may hide in the network, in the kernel on either host (direct reclaim, the run queue), or in the gRPC threads."
 		r.candidate("direct-reclaim", line)
 		r.candidate("cpu-contention", line)
-		r.next("whystall record --pid $(pidof tikv-server)"+onHost(addr), "while it happens: shows reclaim, run queue and throttling of the gRPC threads")
+		r.next("whystall record --pid $(pidof tikv-server)"+onHost(addr),
+			"while it happens: shows reclaim, run queue and throttling of the gRPC threads")
 	case len(waits) > 0 && attach.Median(waits) >= 0.5*attach.Median(resp) && attach.Median(waits) >= 0.02:
 		w := fmt.Sprintf("kv_wait_ms: median %s of %s", dur(attach.Median(waits)), dur(attach.Median(resp)))
 		r.figure(w)
@@ -149,7 +152,8 @@ func readCop(p *attach.Part) attach.Reading {
 		r.Means = "Tasks waited for a thread of TiKV's read pool."
 	default:
 		r.outside("TiKV's own execution of the tasks", line, ratio(attach.Median(server), attach.Median(resp)))
-		if len(keys) == len(server) && attach.Median(server) >= 0.3 && attach.Median(server) >= slowKey*attach.Median(keys) {
+		if len(keys) == len(server) && attach.Median(server) >= 0.3 &&
+			attach.Median(server) >= slowKey*attach.Median(keys) {
 			fewKeys(r, attach.Median(server), attach.Median(keys), blocks, addr)
 			break
 		}
@@ -173,7 +177,8 @@ func vainVersions(r *result, all, used float64) bool {
 	}
 	r.figure(fmt.Sprintf("together they scanned %s versions of keys and used %s of them", count(all), count(used)))
 	r.Not += " Whether the versions that were of no use are old ones or deleted ones."
-	r.next("mysql -e \"SELECT * FROM mysql.tidb WHERE variable_name LIKE 'tikv_gc%'\"", "tikv_gc_safe_point: how far old and deleted versions have been removed")
+	r.next("mysql -e \"SELECT * FROM mysql.tidb WHERE variable_name LIKE 'tikv_gc%'\"",
+		"tikv_gc_safe_point: how far old and deleted versions have been removed")
 	return true
 }
 
@@ -211,7 +216,8 @@ func fewKeys(r *result, server, keys float64, blocks []float64, addr string) {
 		r.candidate("disk-wait", line)
 	}
 	r.candidate("cpu-contention", line)
-	r.next("whystall record --pid $(pidof tikv-server)"+onHost(addr), "shows whether the threads of its read pool have a CPU, and what they wait for")
+	r.next("whystall record --pid $(pidof tikv-server)"+onHost(addr),
+		"shows whether the threads of its read pool have a CPU, and what they wait for")
 }
 
 // counted adds the number that a line has of something.
@@ -259,7 +265,8 @@ func readTiKV(p *attach.Part) attach.Reading {
 				slowest = l.Text
 			}
 			total = append(total, kv["total_lifetime"])
-			process, wait = append(process, kv["total_process_time"]), append(wait, kv["wait_time"]+kv["total_wait_time"])
+			process, wait = append(process, kv["total_process_time"]),
+				append(wait, kv["wait_time"]+kv["total_wait_time"])
 			snapshot, suspend = append(snapshot, kv["wait_time.snapshot"]), append(suspend, kv["total_suspend_time"])
 			continue
 		}
@@ -305,7 +312,8 @@ type tikvQueries struct{ total, process, wait, snapshot, suspend []float64 }
 
 // judge says what the queries did, or what they waited for; slowest is the line of the slowest one.
 func (q tikvQueries) judge(r *result, slowest string) {
-	total, process, wait, suspend := attach.Median(q.total), attach.Median(q.process), attach.Median(q.wait), attach.Median(q.suspend)
+	total, process, wait, suspend := attach.Median(q.total), attach.Median(q.process),
+		attach.Median(q.wait), attach.Median(q.suspend)
 	line := fmt.Sprintf("median slow query: %s in all", dur(total))
 	if len(q.total) == 1 {
 		line = fmt.Sprintf("the slow query took %s in all", dur(total))
@@ -334,13 +342,15 @@ func (q tikvQueries) judge(r *result, slowest string) {
 		r.Means = "Queries waited for a snapshot for most of their time: TiKV's raft store, which gives it, was late, or the region had no leader that could."
 		r.candidate("cpu-contention", line)
 		r.candidate("disk-wait", line)
-		r.next("whystall record --pid $(pidof tikv-server)", "while it happens: what the threads of the raft store wait for")
+		r.next("whystall record --pid $(pidof tikv-server)",
+			"while it happens: what the threads of the raft store wait for")
 		return
 	case suspend >= 0.5*total:
 		r.candidate("pool-exhaustion", line)
 		r.candidate("cpu-contention", line)
 		r.Means = "Queries were suspended for most of their life: they gave way to others in the read pool, or had no CPU."
-		r.next("top -H -p $(pidof tikv-server)", "while it happens: whether the threads of the read pool use all of their CPUs, and for whom")
+		r.next("top -H -p $(pidof tikv-server)",
+			"while it happens: whether the threads of the read pool use all of their CPUs, and for whom")
 		return
 	case process >= 0.5*total:
 		r.outside("TiKV's own execution of the queries", line, ratio(process, total))
@@ -361,11 +371,13 @@ func tikvScan(r *result, text, which string) bool {
 	if _, said := n["scan.total"]; !said {
 		return false
 	}
-	line := fmt.Sprintf("%s scanned %s keys and used %s of them", which, count(n["scan.total"]), count(n["scan.processed"]))
+	line := fmt.Sprintf("%s scanned %s keys and used %s of them", which, count(n["scan.total"]),
+		count(n["scan.processed"]))
 	if blocks, said := n["perf_stats.block_read_count"]; said {
 		line += fmt.Sprintf("; blocks read from files: %s", count(blocks))
 	}
-	if dead, skipped := n["perf_stats.internal_delete_skipped_count"], n["perf_stats.internal_key_skipped_count"]; dead+skipped > 0 {
+	if dead, skipped := n["perf_stats.internal_delete_skipped_count"],
+		n["perf_stats.internal_key_skipped_count"]; dead+skipped > 0 {
 		line += fmt.Sprintf("; %s keys and %s deleted ones skipped on the way", count(skipped), count(dead))
 	}
 	r.figure(line)

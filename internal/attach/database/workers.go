@@ -12,8 +12,9 @@ import (
 
 // phpFPM is the status page of PHP's process manager, as text. People keep notes between its lines.
 var phpFPM = &attach.Kind{
-	Name:  "PHP-FPM status",
-	Hints: []string{"pool:", "process manager:", "start since:", "start time:", "accepted conn:", "listen queue:", "idle processes:", "active processes:"},
+	Name: "PHP-FPM status",
+	Hints: []string{"pool:", "process manager:", "start since:", "start time:", "accepted conn:",
+		"listen queue:", "idle processes:", "active processes:"},
 	Claim: func(lines []paste.Line) int {
 		keys := map[string]bool{}
 		n := 0
@@ -51,7 +52,8 @@ func readPHPFPM(p *attach.Part) attach.Reading {
 	}
 	r := &result{}
 	r.Title, r.Glance = "PHP-FPM status"+name, true
-	waiting := fmt.Sprintf("%.0f requests wait for a worker now, %.0f at the worst", v["listen queue"], v["max listen queue"])
+	waiting := fmt.Sprintf("%.0f requests wait for a worker now, %.0f at the worst",
+		v["listen queue"], v["max listen queue"])
 	busy := fmt.Sprintf("%.0f of %.0f workers are busy, %.0f idle; the limit of workers was reached %s", v["active processes"], v["total processes"], v["idle processes"], times(int(min(v["max children reached"], 1e9))))
 	r.figure(waiting)
 	r.figure(busy)

@@ -53,7 +53,8 @@ var openFiles = contextKind("/proc/sys/fs/file-nr", []string{"\t0\t", "922337203
 		if m[2] != "" && m[2] != "9223372036854775807" {
 			figure = m[1] + " files are open of at most " + m[2]
 		}
-		return []string{figure}, "It says how many files are open on the whole host; a process has a limit of its own (/proc/PID/limits)."
+		return []string{figure},
+			"It says how many files are open on the whole host; a process has a limit of its own (/proc/PID/limits)."
 	})
 
 var osRelease = contextKind("os-release", []string{"="}, func(lines []paste.Line) int {

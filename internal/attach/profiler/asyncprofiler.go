@@ -10,7 +10,8 @@ import (
 	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
-var asyncProfiler = &attach.Kind{Name: "async-profiler", Claim: claimAsync, Read: readAsync, Hints: []string{"--- ", "Total samples", "Total: ", "percent", "samples  top"}}
+var asyncProfiler = &attach.Kind{Name: "async-profiler", Claim: claimAsync, Read: readAsync,
+	Hints: []string{"--- ", "Total samples", "Total: ", "percent", "samples  top"}}
 
 var (
 	// "--- 3100000000 ns (12.34%), 310 samples"
@@ -26,9 +27,13 @@ func claimAsync(lines []paste.Line) int {
 	sure := false
 	n := claimed(lines, func(_ int, text string) bool {
 		switch {
-		case asyncTrace.MatchString(text), asyncOld.MatchString(text), strings.HasPrefix(text, "--- Execution profile ---"), header(text, "ns", "percent", "samples"), header(text, "bytes", "percent", "samples"):
+		case asyncTrace.MatchString(text), asyncOld.MatchString(text),
+			strings.HasPrefix(text, "--- Execution profile ---"),
+			header(text, "ns", "percent", "samples"), header(text, "bytes", "percent", "samples"):
 			sure = true
-		case sure && (asyncFrame.MatchString(text) || asyncRow.MatchString(text)), strings.HasPrefix(text, "Total samples"), sure && strings.HasPrefix(text, "Frame buffer usage"), sure && strings.Trim(text, "- ") == "",
+		case sure && (asyncFrame.MatchString(text) || asyncRow.MatchString(text)),
+			strings.HasPrefix(text, "Total samples"), sure &&
+				strings.HasPrefix(text, "Frame buffer usage"), sure && strings.Trim(text, "- ") == "",
 			sure && asyncNote.MatchString(text):
 		default:
 			return false
@@ -76,7 +81,8 @@ func readAsync(p *attach.Part) attach.Reading {
 			ofClass = ofClass || len(now.program)+len(now.kernel) == 0 && javaClass(name)
 			now.program = append(now.program, frames([]string{name}, "")...)
 			if name != m[2] {
-				now.kernel, now.program = append(now.kernel, now.program[len(now.program)-1]), now.program[:len(now.program)-1]
+				now.kernel, now.program = append(now.kernel, now.program[len(now.program)-1]),
+					now.program[:len(now.program)-1]
 			}
 			continue
 		}
@@ -117,7 +123,8 @@ func readAsync(p *attach.Part) attach.Reading {
 		r.State, r.Signs, r.Next = attach.CannotTell, nil, nil
 		r.Title = "async-profiler of locks or allocations, " + samples
 		r.Figures = append([]string{fmt.Sprintf("%s of nanoseconds in all, if it is of locks; bytes, if of allocations", count(math.Round(total)))}, r.Figures...)
-		r.Means = "If it is of locks, threads waited " + lasts(total/1e9) + " for them in all; over how long it ran is not in it."
+		r.Means = "If it is of locks, threads waited " + lasts(total/1e9) +
+			" for them in all; over how long it ran is not in it."
 		r.Not = "A share is of the waiting for locks alone, and none of the time."
 		return r
 	}
@@ -138,5 +145,6 @@ func readAsync(p *attach.Part) attach.Reading {
 // java.util.HashMap$Node.
 func javaClass(name string) bool {
 	last := name[strings.LastIndexByte(name, '.')+1:]
-	return strings.Contains(name, ".") && last != "" && last[0] >= 'A' && last[0] <= 'Z' && !strings.Contains(name, "::") && !strings.ContainsAny(name, " (")
+	return strings.Contains(name, ".") && last != "" && last[0] >= 'A' && last[0] <= 'Z' &&
+		!strings.Contains(name, "::") && !strings.ContainsAny(name, " (")
 }

@@ -11,7 +11,9 @@ import (
 )
 
 // blkparse knows what blktrace saw of single requests, as blkparse and btrace print it.
-var blkparse = &attach.Kind{Name: "blkparse", Claim: claimBlkparse, Read: readBlkparse, Hints: []string{"  Q ", "  G ", "  I ", "  D ", "  C ", "  M ", "  P ", "  U ", "  A ", "  X ", "  UT ", "  N ", "  S ", "  R ", "  F ", "  B "}}
+var blkparse = &attach.Kind{Name: "blkparse", Claim: claimBlkparse, Read: readBlkparse,
+	Hints: []string{"  Q ", "  G ", "  I ", "  D ", "  C ", "  M ", "  P ", "  U ", "  A ", "  X ",
+		"  UT ", "  N ", "  S ", "  R ", "  F ", "  B "}}
 
 var (
 	// "  8,0    3       11     0.009507758   697  C   W 223490 + 8 [0]"
@@ -36,7 +38,8 @@ func claimBlkparse(lines []paste.Line) int {
 }
 
 // blkSteps name the steps of a request by blkparse's letters.
-var blkSteps = map[string]string{"Q": "queued", "G": "made", "I": "put to the scheduler", "D": "sent to the device", "C": "completed", "M": "merged", "P": "plugged", "U": "unplugged"}
+var blkSteps = map[string]string{"Q": "queued", "G": "made", "I": "put to the scheduler",
+	"D": "sent to the device", "C": "completed", "M": "merged", "P": "plugged", "U": "unplugged"}
 
 func readBlkparse(p *attach.Part) attach.Reading {
 	steps, sent := map[string]float64{}, map[string]float64{}
@@ -86,7 +89,8 @@ func readBlkparse(p *attach.Part) attach.Reading {
 		return r
 	}
 	slices.Sort(took)
-	r.Figures = append(r.Figures, fmt.Sprintf("from sent to completed: %s, median %s, longest %s", attach.Plural(len(took), "request"), lasts(attach.Median(took)), lasts(took[len(took)-1])))
+	r.Figures = append(r.Figures, fmt.Sprintf("from sent to completed: %s, median %s, longest %s",
+		attach.Plural(len(took), "request"), lasts(attach.Median(took)), lasts(took[len(took)-1])))
 	r.Next = append(r.Next, ask("btt -i FILE", 0, "the same trace added up by its stages"))
 	return r
 }

@@ -21,22 +21,34 @@ type lineTool struct {
 }
 
 var lineTools = []lineTool{
-	{name: "cpuunclaimed", hints: []string{"unclaimed idle", "Sampling run queues"}, row: pattern.New(`^(?:\d\d:\d\d:\d\d )?%CPU +([\d.]+)%, unclaimed idle ([\d.]+)%$`), read: readUnclaimed},
-	{name: "runqlen, occupancy", hints: []string{"runqocc", "Sampling run queue length"}, row: pattern.New(`^runqocc(?:, CPU (\d+) *|: )([\d.]+)%$`), read: readOccupancy},
-	{name: "pidpersec", hints: []string{"PIDs/sec", "Tracing ", "Tracing...", "Attaching "}, row: pattern.New(`^\d\d:\d\d:\d\d:? PIDs/sec: (?:@: )?(\d+)$`), read: readNewPIDs},
-	{name: "oomkill", hints: []string{"Triggered by PID", "Tracing ", "Attaching "}, row: pattern.New(`^\d\d:\d\d:\d\d Triggered by PID (\d+) \("(.*?)"\), OOM kill of PID (\d+) \("(.*?)"\), (\d+) pages`), read: readKills},
-	{name: "tcpsubnet", hints: []string{"/32", "/24", "/16", "Tracing..."}, row: pattern.New(`^(\d+\.\d+\.\d+\.\d+/\d+) +(\d+)$`), note: pattern.New(`^\[.*\d\d:\d\d:\d\d\]$`), read: readSubnets},
-	{name: "criticalstat", hints: []string{"Total Time:", "Finding critical section"}, row: pattern.New(`^TASK: (.*?) \(pid +(\d+) tid +\d+\) Total Time: ([\d.]+) *us$`),
+	{name: "cpuunclaimed", hints: []string{"unclaimed idle", "Sampling run queues"},
+		row: pattern.New(`^(?:\d\d:\d\d:\d\d )?%CPU +([\d.]+)%, unclaimed idle ([\d.]+)%$`), read: readUnclaimed},
+	{name: "runqlen, occupancy", hints: []string{"runqocc", "Sampling run queue length"},
+		row: pattern.New(`^runqocc(?:, CPU (\d+) *|: )([\d.]+)%$`), read: readOccupancy},
+	{name: "pidpersec", hints: []string{"PIDs/sec", "Tracing ", "Tracing...", "Attaching "},
+		row: pattern.New(`^\d\d:\d\d:\d\d:? PIDs/sec: (?:@: )?(\d+)$`), read: readNewPIDs},
+	{name: "oomkill", hints: []string{"Triggered by PID", "Tracing ", "Attaching "},
+		row: pattern.New(`^\d\d:\d\d:\d\d Triggered by PID (\d+) \("(.*?)"\), OOM kill of PID (\d+) \("(.*?)"\), (\d+) pages`), read: readKills},
+	{name: "tcpsubnet", hints: []string{"/32", "/24", "/16", "Tracing..."},
+		row:  pattern.New(`^(\d+\.\d+\.\d+\.\d+/\d+) +(\d+)$`),
+		note: pattern.New(`^\[.*\d\d:\d\d:\d\d\]$`), read: readSubnets},
+	{name: "criticalstat", hints: []string{"Total Time:", "Finding critical section"},
+		row:  pattern.New(`^TASK: (.*?) \(pid +(\d+) tid +\d+\) Total Time: ([\d.]+) *us$`),
 		note: pattern.New(`^(=+|Section (start|end):.*|\S+\+0x[0-9a-f]+|Finding critical section .*|NO STACK FOUND.*)$`), read: readCritical},
-	{name: "biolatpcts", hints: []string{"p50", "p99", "99.9", "flush  "}, row: pattern.New(`^(read|write|discard|flush)((?: +(?:-|[\d.]+(?:us|ms|s))){3,})$`),
+	{name: "biolatpcts", hints: []string{"p50", "p99", "99.9", "flush  "},
+		row:  pattern.New(`^(read|write|discard|flush)((?: +(?:-|[\d.]+(?:us|ms|s))){3,})$`),
 		note: percentiles, read: readPercentiles},
-	{name: "netqtop", hints: []string{"QueueID", "Mon ", "Tue ", "Wed ", "Thu ", "Fri ", "Sat ", "Sun "}, row: pattern.New(`^(\d+|Total)((?: +[\d.]+[KMG]?){5,8})$`),
+	{name: "netqtop", hints: []string{"QueueID", "Mon ", "Tue ", "Wed ", "Thu ", "Fri ", "Sat ",
+		"Sun "}, row: pattern.New(`^(\d+|Total)((?: +[\d.]+[KMG]?){5,8})$`),
 		note: pattern.New(`^(TX|RX|-+|QueueID +avg_size .*|\w{3} \w{3} +\d+ \d\d:\d\d:\d\d \d{4})$`), read: readQueues},
-	{name: "futexctn", hints: []string{" contended ", "Summarize futex"}, row: pattern.New(`^(.{1,16})\[(\d+)\] lock (0x[0-9a-f]+) contended (\d+) times, (\d+) avg ([un]?m?sec?s?|us|ms|ns) \[max: (\d+) \w+, min (\d+) \w+\]$`),
+	{name: "futexctn", hints: []string{" contended ", "Summarize futex"},
+		row:  pattern.New(`^(.{1,16})\[(\d+)\] lock (0x[0-9a-f]+) contended (\d+) times, (\d+) avg ([un]?m?sec?s?|us|ms|ns) \[max: (\d+) \w+, min (\d+) \w+\]$`),
 		note: pattern.New(`^(-|#\d+ +0x[0-9a-f]+.*|\[unknown\]|\S+|\S+\(.*\))$`), inner: true, read: readFutexes},
-	{name: "deadlock", hints: []string{"Potential Deadlock Detected"}, row: pattern.New(`^(Potential Deadlock Detected)!$`),
+	{name: "deadlock", hints: []string{"Potential Deadlock Detected"},
+		row:  pattern.New(`^(Potential Deadlock Detected)!$`),
 		note: pattern.New(`^(-+|Cycle in lock order graph: .*|Mutex M\d+ \(.*|@ [0-9a-f]{8,} .*|Thread \d+ .*)$`), read: readDeadlock},
-	{name: "load averages, bpftrace", hints: []string{"load averages: ", "Reading load averages", "Attaching "}, row: pattern.New(`^\d\d:\d\d:\d\d load averages: ([\d.]+) ([\d.]+) ([\d.]+)$`), read: readLoads},
+	{name: "load averages, bpftrace", hints: []string{"load averages: ", "Reading load averages",
+		"Attaching "}, row: pattern.New(`^\d\d:\d\d:\d\d load averages: ([\d.]+) ([\d.]+) ([\d.]+)$`), read: readLoads},
 }
 
 // percentiles is the heading of biolatpcts: a device, and percentiles as a person asked for them.
@@ -110,14 +122,16 @@ const unclaimedMuch = 2
 
 func readUnclaimed(r *attach.Reading, _ *attach.Part, rows [][]string) {
 	busy, idle := attach.Median(column(rows, 1)), attach.Median(column(rows, 2))
-	r.Figures = append(r.Figures, fmt.Sprintf("CPUs: %.3g %% busy, %.3g %% idle while threads waited for another CPU (medians)", busy, idle))
+	r.Figures = append(r.Figures,
+		fmt.Sprintf("CPUs: %.3g %% busy, %.3g %% idle while threads waited for another CPU (medians)", busy, idle))
 	r.Not = "How long the threads waited is not in it."
 	if idle < unclaimedMuch {
 		r.Means = "Threads that waited for a CPU could hardly have had another one: no CPU was left idle beside them."
 		return
 	}
 	r.Means = "Threads wait for CPUs which they may not use, while others are idle: they are bound to some (taskset, a cpuset), or the scheduler is late to move them."
-	r.Next = append(r.Next, ask("taskset -pc PID; cat /sys/fs/cgroup/CGROUP/cpuset.cpus.effective", 0, "which CPUs the threads may use"))
+	r.Next = append(r.Next, ask("taskset -pc PID; cat /sys/fs/cgroup/CGROUP/cpuset.cpus.effective",
+		0, "which CPUs the threads may use"))
 }
 
 func readOccupancy(r *attach.Reading, _ *attach.Part, rows [][]string) {
@@ -127,7 +141,9 @@ func readOccupancy(r *attach.Reading, _ *attach.Part, rows [][]string) {
 			most, where = f, m[1]
 		}
 	}
-	r.Figures = append(r.Figures, fmt.Sprintf("threads were queued in %.3g %% of the samples in the median of %s", attach.Median(column(rows, 2)), attach.Plural(len(rows), "row")))
+	r.Figures = append(r.Figures,
+		fmt.Sprintf("threads were queued in %.3g %% of the samples in the median of %s",
+			attach.Median(column(rows, 2)), attach.Plural(len(rows), "row")))
 	if where != "" {
 		r.Figures = append(r.Figures, fmt.Sprintf("most on CPU %s: %.3g %%", where, most))
 	}
@@ -141,7 +157,8 @@ func readOccupancy(r *attach.Reading, _ *attach.Part, rows [][]string) {
 func readNewPIDs(r *attach.Reading, _ *attach.Part, rows [][]string) {
 	rate := attach.Median(column(rows, 1))
 	r.State = attach.Context
-	r.Figures = append(r.Figures, fmt.Sprintf("%s new processes a second in the median of %s", trim(rate), attach.Plural(len(rows), "second")))
+	r.Figures = append(r.Figures, fmt.Sprintf("%s new processes a second in the median of %s",
+		trim(rate), attach.Plural(len(rows), "second")))
 	r.Means = "It counts new processes."
 	r.Not = "What they cost is not in it."
 	if rate >= manyThreads {
@@ -152,11 +169,13 @@ func readNewPIDs(r *attach.Reading, _ *attach.Part, rows [][]string) {
 
 func readKills(r *attach.Reading, _ *attach.Part, rows [][]string) {
 	for _, m := range rows[:min(3, len(rows))] {
-		r.Figures = append(r.Figures, fmt.Sprintf("%s (pid %s) was killed, as %s (pid %s) asked for memory", m[4], m[3], m[2], m[1]))
+		r.Figures = append(r.Figures,
+			fmt.Sprintf("%s (pid %s) was killed, as %s (pid %s) asked for memory", m[4], m[3], m[2], m[1]))
 	}
 	r.Means = "Memory ran out, of the host or of a cgroup, and a process was killed: an end and a restart, and by itself no cause of latency."
 	r.Not = "How slow requests were before the kill is not in it, nor whether a cgroup's limit was reached: dmesg says that."
-	r.Next = append(r.Next, attach.Next{Command: "dmesg -T | grep -i -A 30 'out of memory'", Why: "whose limit was reached, and what used the memory"})
+	r.Next = append(r.Next, attach.Next{Command: "dmesg -T | grep -i -A 30 'out of memory'",
+		Why: "whose limit was reached, and what used the memory"})
 }
 
 func readSubnets(r *attach.Reading, _ *attach.Part, rows [][]string) {
@@ -182,7 +201,8 @@ func readCritical(r *attach.Reading, _ *attach.Part, rows [][]string) {
 			longest, who = f, m[1]
 		}
 	}
-	r.Figures = append(r.Figures, fmt.Sprintf("%s: median %s, longest %s (%s)", attach.Plural(len(rows), "long section"), lasts(attach.Median(l)*1e-6), lasts(longest*1e-6), who))
+	r.Figures = append(r.Figures, fmt.Sprintf("%s: median %s, longest %s (%s)",
+		attach.Plural(len(rows), "long section"), lasts(attach.Median(l)*1e-6), lasts(longest*1e-6), who))
 	r.Means = "So long the kernel kept a CPU with interrupts or preemption off: whoever wanted that CPU meanwhile waited."
 	r.Not = "Only sections above the threshold are listed, so they are no share of all; who waited is not in it."
 	if longest < 1000 {
@@ -283,12 +303,14 @@ func readDeadlock(r *attach.Reading, _ *attach.Part, rows [][]string) {
 	r.Title = "deadlock, " + attach.Plural(len(rows), "cycle of locks")
 	r.Means = "Threads take the same locks in different orders: two of them may wait for each other for ever."
 	r.Not = "It does not say that they did so, nor that anybody waited: a dump of all stacks does."
-	r.Next = append(r.Next, ask("gdb -p PID -batch -ex 'thread apply all bt'", 0, "whether two threads hold what the other wants"))
+	r.Next = append(r.Next, ask("gdb -p PID -batch -ex 'thread apply all bt'", 0,
+		"whether two threads hold what the other wants"))
 }
 
 func readLoads(r *attach.Reading, _ *attach.Part, rows [][]string) {
 	r.State = attach.Context
-	r.Figures = append(r.Figures, fmt.Sprintf("load over one minute: %.3g in the median of %s", attach.Median(column(rows, 1)), attach.Plural(len(rows), "sample")))
+	r.Figures = append(r.Figures, fmt.Sprintf("load over one minute: %.3g in the median of %s",
+		attach.Median(column(rows, 1)), attach.Plural(len(rows), "sample")))
 	r.Means = "A load average counts threads that run, want to run, or sleep in the kernel without being woken by signals."
 	r.Not = "Without the number of CPUs, and what the threads wait for, nothing follows from it."
 	r.Next = append(r.Next, ask("vmstat 1 10; nproc", 0, "r against the number of CPUs, b and wa"))

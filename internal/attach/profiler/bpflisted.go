@@ -86,7 +86,8 @@ func (t *bpfTable) medians(r *attach.Reading, columns []string) {
 			}
 		}
 		if len(all) > 0 {
-			r.Figures = append(r.Figures, fmt.Sprintf("%s %s in the median of %s", count(attach.Median(all)), c, attach.Plural(len(all), "row")))
+			r.Figures = append(r.Figures, fmt.Sprintf("%s %s in the median of %s",
+				count(attach.Median(all)), c, attach.Plural(len(all), "row")))
 		}
 	}
 }
@@ -110,7 +111,8 @@ func readSwapIns(t *bpfTable) attach.Reading {
 		each = 1
 	}
 	rate := total / (each * float64(max(t.heads, 1)))
-	r.Figures = append(r.Figures, fmt.Sprintf("%s pages came back from swap, %s in the mean of %s", count(total), perSecond(rate, 1), attach.Plural(t.heads, "interval")))
+	r.Figures = append(r.Figures, fmt.Sprintf("%s pages came back from swap, %s in the mean of %s",
+		count(total), perSecond(rate, 1), attach.Plural(t.heads, "interval")))
 	t.tool = &bpfTool{name: t.tool.name}
 	t.largest(&r, by, "")
 	r.Not = "A page that comes back from swap makes one thread wait for the disk; whether it was a request's is not in it."
@@ -212,13 +214,16 @@ func readPageMoves(t *bpfTable) attach.Reading {
 		pages, spent = append(pages, row.num("NUMA_migrations")), append(spent, row.num("NUMA_migrations_ms"))
 	}
 	ms := attach.Median(spent)
-	r.Figures = append(r.Figures, fmt.Sprintf("%s pages moved between NUMA nodes each second (median), which took %s ms", count(attach.Median(pages)), count(ms)))
+	r.Figures = append(r.Figures,
+		fmt.Sprintf("%s pages moved between NUMA nodes each second (median), which took %s ms",
+			count(attach.Median(pages)), count(ms)))
 	r.Not = "The time is of all threads that touched such pages; whose requests they worked on is not in it."
 	r.Means = "Moving pages between NUMA nodes costs threads little here."
 	switch {
 	case ms >= 50 && len(t.rows) >= 3:
 		r.Means = "Threads lose time while the kernel moves pages that they touch to another NUMA node."
-		r.Signs = append(r.Signs, attach.Sign{Cause: "numa-balancing", Grade: attach.Candidate, Share: min(1, ms/1000), Proof: r.Figures[:1]})
+		r.Signs = append(r.Signs, attach.Sign{Cause: "numa-balancing", Grade: attach.Candidate,
+			Share: min(1, ms/1000), Proof: r.Figures[:1]})
 		r.Next = append(r.Next, record(0, "whose requests lose how much time to it"))
 	case len(t.rows) >= 3:
 		r.State = attach.Healthy
@@ -256,7 +261,8 @@ func readAccepts(t *bpfTable) attach.Reading {
 	if fullest >= 0.8 {
 		r.State = attach.CannotTell
 		r.Means = "The queue of a listening socket was all but full: the program accepts too slowly, or its backlog is small. More connections are dropped, and tried again after a second."
-		r.Next = append(r.Next, ask("nstat -az TcpExtListenOverflows TcpExtListenDrops; sleep 10; nstat -az TcpExtListenOverflows TcpExtListenDrops", 0, "whether it overflows now"))
+		r.Next = append(r.Next,
+			ask("nstat -az TcpExtListenOverflows TcpExtListenDrops; sleep 10; nstat -az TcpExtListenOverflows TcpExtListenDrops", 0, "whether it overflows now"))
 	}
 	return r
 }
@@ -276,8 +282,10 @@ func readRetransmitSums(t *bpfTable) attach.Reading {
 	r.Means = sentAgain
 	r.Not = "How many packets were sent in all is not in it, so no share of loss follows."
 	if total >= 5 {
-		r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Where: fmt.Sprintf("the network: %s retransmits", count(total))})
+		r.Signs = append(r.Signs,
+			attach.Sign{Grade: attach.Outside, Where: fmt.Sprintf("the network: %s retransmits", count(total))})
 	}
-	r.Next = append(r.Next, attach.Next{Command: "ss -ti dst ADDRESS", Why: "retransmits and round trip time of these connections"})
+	r.Next = append(r.Next, attach.Next{Command: "ss -ti dst ADDRESS",
+		Why: "retransmits and round trip time of these connections"})
 	return r
 }

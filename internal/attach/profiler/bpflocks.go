@@ -33,7 +33,8 @@ func readKernelLocks(t *bpfTable) attach.Reading {
 	}
 	r.Means = fmt.Sprintf("Callers waited %s for locks of the kernel; over how long is not in the table.", lasts(total))
 	if total >= 0.1 {
-		r.Signs = append(r.Signs, attach.Sign{Cause: "kernel-lock", Grade: attach.Candidate, Proof: []string{r.Figures[0]}})
+		r.Signs = append(r.Signs, attach.Sign{Cause: "kernel-lock", Grade: attach.Candidate,
+			Proof: []string{r.Figures[0]}})
 		r.Next = append(r.Next, record(0, "whose requests waited for it"))
 	}
 	return r

@@ -11,7 +11,8 @@ import (
 	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
-var bpfMaps = &attach.Kind{Name: "bpftrace maps", Claim: claimMaps, Read: readMaps, Hints: []string{"@", "Attaching "}, Yields: []string{"BPF histogram"}}
+var bpfMaps = &attach.Kind{Name: "bpftrace maps", Claim: claimMaps, Read: readMaps,
+	Hints: []string{"@", "Attaching "}, Yields: []string{"BPF histogram"}}
 
 var (
 	// "@[comm, 12]: 34", "@total: 5", "@x[a]: count 5, average 3, total 15"
@@ -132,7 +133,8 @@ func readMaps(p *attach.Part) attach.Reading {
 	case strings.Contains(lower, "vfs"):
 		what = " of file system calls"
 	}
-	r := attach.Reading{Title: fmt.Sprintf("bpftrace map%s, %s", what, attach.Plural(len(entries), "key")), State: attach.CannotTell}
+	r := attach.Reading{Title: fmt.Sprintf("bpftrace map%s, %s", what,
+		attach.Plural(len(entries), "key")), State: attach.CannotTell}
 	for _, e := range entries[:min(3, len(entries))] {
 		key := "@" + e.name
 		if e.key != "" {

@@ -12,7 +12,8 @@ import (
 func readSlowQueue(t *bpfTable) attach.Reading {
 	before := len(t.rows)
 	// Old versions list the idle task, which waits for nothing.
-	t.rows = slices.DeleteFunc(t.rows, func(row bpfRow) bool { return strings.HasPrefix(row.owner(), "swapper") || row.at("PID") == "0" })
+	t.rows = slices.DeleteFunc(t.rows,
+		func(row bpfRow) bool { return strings.HasPrefix(row.owner(), "swapper") || row.at("PID") == "0" })
 	r := t.reading("long wait")
 	if n := before - len(t.rows); n > 0 {
 		r.Flaws = append(r.Flaws, attach.Plural(n, "row")+" of the idle task (swapper) left out: it waits for no CPU")
@@ -38,7 +39,8 @@ func readSlowQueue(t *bpfTable) attach.Reading {
 		if t.behindThreads() {
 			r.Not = "Only waits above the threshold are listed, so they are no share of all."
 		} else {
-			r.Signs = append(r.Signs, attach.Sign{Cause: "cpu-throttled", Grade: attach.Candidate, Proof: []string{"a quota that is used up delays threads in the same way"}})
+			r.Signs = append(r.Signs, attach.Sign{Cause: "cpu-throttled", Grade: attach.Candidate,
+				Proof: []string{"a quota that is used up delays threads in the same way"}})
 		}
 	}
 	r.Next = append(r.Next, ask("cat /sys/fs/cgroup/CGROUP/cpu.stat; sleep 10; cat /sys/fs/cgroup/CGROUP/cpu.stat", 0, "nr_throttled that rises says quota; else it is the CPUs"))
@@ -81,8 +83,10 @@ func (t *bpfTable) behindIdle(r *attach.Reading, proof string) bool {
 	}
 	r.Means = fmt.Sprintf("%s, and %d of %d got a CPU that was idle right before: there no thread held it, and something else kept the waiting ones off.", upper(proof), idle, n)
 	r.Not = "It is no sign of full CPUs: swapper is the idle task. A wait in another CPU's queue, from which a thread was moved, is not ruled out. Only waits above the threshold are listed."
-	r.Signs = append(r.Signs, attach.Sign{Cause: "cpu-throttled", Grade: attach.Candidate, Proof: []string{"a quota that is used up keeps threads off idle CPUs"}},
-		attach.Sign{Cause: "cpu-steal", Grade: attach.Candidate, Proof: []string{"a virtual CPU that its host had stopped looks idle until it goes on"}})
+	r.Signs = append(r.Signs, attach.Sign{Cause: "cpu-throttled", Grade: attach.Candidate,
+		Proof: []string{"a quota that is used up keeps threads off idle CPUs"}},
+		attach.Sign{Cause: "cpu-steal", Grade: attach.Candidate,
+			Proof: []string{"a virtual CPU that its host had stopped looks idle until it goes on"}})
 	r.Next = append(r.Next, ask("cat /sys/fs/cgroup/CGROUP/cpu.stat; grep '^cpu ' /proc/stat; sleep 10; cat /sys/fs/cgroup/CGROUP/cpu.stat; grep '^cpu ' /proc/stat", 0,
 		"nr_throttled that rises says quota; the eighth number of cpu that rises says steal"))
 	return true

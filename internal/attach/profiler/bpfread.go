@@ -25,7 +25,8 @@ const overflown = 1e9
 // dropAbsurd leaves out rows whose time is absurd.
 func (t *bpfTable) dropAbsurd() {
 	t.rows = slices.DeleteFunc(t.rows, func(row bpfRow) bool {
-		for column, unit := range map[string]float64{"LAT(ms)": 1e-3, "LAT(us)": 1e-6, "MS": 1e-3, "TIME(us)": 1e-6, "QUE(ms)": 1e-3} {
+		for column, unit := range map[string]float64{"LAT(ms)": 1e-3, "LAT(us)": 1e-6, "MS": 1e-3,
+			"TIME(us)": 1e-6, "QUE(ms)": 1e-3} {
 			if row.num(column)*unit >= overflown {
 				t.wrong++
 				return true
@@ -68,7 +69,8 @@ func (l *latencies) says(what string) string {
 
 // saysEach leaves out the sum: of what overlaps it is no time.
 func (l *latencies) saysEach(what string) string {
-	return fmt.Sprintf("%s: median %s, longest %s", attach.Plural(len(l.all), what), lasts(attach.Median(l.all)), lasts(l.max()))
+	return fmt.Sprintf("%s: median %s, longest %s", attach.Plural(len(l.all), what),
+		lasts(attach.Median(l.all)), lasts(l.max()))
 }
 
 // over counts the values that are at least this long.
@@ -79,7 +81,8 @@ func (l *latencies) over(least float64) int {
 
 // table is the start of a reading.
 func (t *bpfTable) reading(what string) attach.Reading {
-	r := attach.Reading{Title: fmt.Sprintf("%s, %s", t.tool.name, attach.Plural(len(t.rows), what)), State: attach.CannotTell}
+	r := attach.Reading{Title: fmt.Sprintf("%s, %s", t.tool.name, attach.Plural(len(t.rows), what)),
+		State: attach.CannotTell}
 	if s := t.span(); s > 0 {
 		r.Title += " in " + lasts(s)
 	}
@@ -90,7 +93,9 @@ func (t *bpfTable) reading(what string) attach.Reading {
 		r.Flaws = append(r.Flaws, "rows were cut out of it: sums are of those that are here")
 	}
 	if t.wrong > 0 {
-		r.Flaws = append(r.Flaws, fmt.Sprintf("%s left out: a time of more than 30 years is a clock that went backwards", attach.Plural(t.wrong, "row")))
+		r.Flaws = append(r.Flaws,
+			fmt.Sprintf("%s left out: a time of more than 30 years is a clock that went backwards",
+				attach.Plural(t.wrong, "row")))
 	}
 	if len(t.rows) == 0 {
 		r.Means = "It has no event, which says nothing unless it ran while the service was slow."
@@ -113,7 +118,8 @@ func readReclaims(t *bpfTable) attach.Reading {
 	l := t.latencies("LAT(ms)", 1e-3)
 	who := attach.Largest(l.by)[0]
 	r.Figures = append(r.Figures, l.says("direct reclaim"), fmt.Sprintf("%s of it in %s", lasts(l.by[who]), who),
-		fmt.Sprintf("%s took 10 ms or longer; the longest is %s's", attach.Plural(l.over(0.010), "stall"), l.longest.owner()))
+		fmt.Sprintf("%s took 10 ms or longer; the longest is %s's",
+			attach.Plural(l.over(0.010), "stall"), l.longest.owner()))
 	r.Facts = append(r.Facts, attach.Fact{Name: ReclaimStall, Value: l.sum * 1e9})
 	share, sure := 0.0, finding.Possible
 	if s := t.span(); s > 0 {
@@ -121,7 +127,8 @@ func readReclaims(t *bpfTable) attach.Reading {
 		share = min(1, l.by[who]/s)
 	}
 	r.Not = "Whether a request waited in such a stall is not in it; reclaim of a memory cgroup looks the same."
-	proof := fmt.Sprintf("threads stalled %s in %s, up to %s each", lasts(l.sum), attach.Plural(len(t.rows), "direct reclaim"), lasts(l.max()))
+	proof := fmt.Sprintf("threads stalled %s in %s, up to %s each", lasts(l.sum),
+		attach.Plural(len(t.rows), "direct reclaim"), lasts(l.max()))
 	switch {
 	case share >= 0.05 && l.sum >= 0.05:
 		sure = finding.Supported
@@ -130,8 +137,10 @@ func readReclaims(t *bpfTable) attach.Reading {
 	case l.max() >= 0.010 && l.sum >= 0.02, l.sum >= 0.1:
 		r.State = attach.Ill
 		r.Means = upper(proof) + "."
-		r.Signs = append(r.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Found, Sure: sure, Share: share, Proof: []string{proof}})
-		r.Next = append(r.Next, ask("grep -E 'allocstall|compact_stall|pgscan_direct ' /proc/vmstat; sleep 10; grep -E 'allocstall|compact_stall|pgscan_direct ' /proc/vmstat", 0, "how often it goes on"))
+		r.Signs = append(r.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Found,
+			Sure: sure, Share: share, Proof: []string{proof}})
+		r.Next = append(r.Next,
+			ask("grep -E 'allocstall|compact_stall|pgscan_direct ' /proc/vmstat; sleep 10; grep -E 'allocstall|compact_stall|pgscan_direct ' /proc/vmstat", 0, "how often it goes on"))
 	default:
 		r.Means = fmt.Sprintf("Threads do free memory themselves, and the stalls are short: %s at most.", lasts(l.max()))
 	}
@@ -149,7 +158,8 @@ func readBlockIO(t *bpfTable) attach.Reading {
 	for _, v := range l.all {
 		h.add(bucket{v * 1e6, v*1e6 + 1, 1})
 	}
-	r.Figures = append(r.Figures, l.saysEach("I/O"), fmt.Sprintf("%d of %d took 10 ms or longer", l.over(0.010), len(l.all)),
+	r.Figures = append(r.Figures, l.saysEach("I/O"), fmt.Sprintf("%d of %d took 10 ms or longer",
+		l.over(0.010), len(l.all)),
 		fmt.Sprintf("the longest is %s's on %s", l.longest.owner(), l.longest.at("DISK")))
 	share := float64(l.over(0.010)) / float64(len(l.all))
 	r.Not = "It is the disk's time for everybody: whether a request waited for it is not in it, and write-back waits for nobody."
@@ -169,7 +179,8 @@ func readBlockIO(t *bpfTable) attach.Reading {
 	default:
 		proof := fmt.Sprintf("%s of the I/Os took 10 ms or longer, up to %s", pct(share), lasts(l.max()))
 		r.Means = upper(proof) + "."
-		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate, Share: share, Proof: []string{proof}})
+		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate,
+			Share: share, Proof: []string{proof}})
 		if t.writtenBack() {
 			r.Means += " Nearly all of these are of threads of the kernel, which write behind the programs."
 		} else if share >= 0.2 && l.max() >= 0.05 && len(l.all) >= 20 {
@@ -213,13 +224,17 @@ func readFsyncs(t *bpfTable) attach.Reading {
 	}
 	l := t.latencies("LATms", 1e-3)
 	who := attach.Largest(l.by)[0]
-	r.Figures = append(r.Figures, l.says("fsync"), fmt.Sprintf("%d of %d took 10 ms or longer; the longest is of %s, pid %s", l.over(0.010), len(l.all), l.longest.owner(), l.longest.at("PID")),
+	r.Figures = append(r.Figures, l.says("fsync"),
+		fmt.Sprintf("%d of %d took 10 ms or longer; the longest is of %s, pid %s", l.over(0.010),
+			len(l.all), l.longest.owner(), l.longest.at("PID")),
 		fmt.Sprintf("%s of it in %s", lasts(l.by[who]), who))
 	r.Not = "A thread that syncs waits for it: whether a request waited for that thread is not in it."
 	if n := l.over(0.010); n > 0 {
-		proof := fmt.Sprintf("%d of %s took 10 ms or longer, up to %s", n, attach.Plural(len(l.all), "fsync"), lasts(l.max()))
+		proof := fmt.Sprintf("%d of %s took 10 ms or longer, up to %s", n,
+			attach.Plural(len(l.all), "fsync"), lasts(l.max()))
 		r.Means = upper(proof) + "; half took " + lasts(l.all[(len(l.all)-1)/2]) + " or less."
-		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate, Share: float64(n) / float64(len(l.all)), Proof: []string{proof}})
+		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate,
+			Share: float64(n) / float64(len(l.all)), Proof: []string{proof}})
 		r.Next = append(r.Next, ask("biolatency-bpfcc -m 10 1", 0, "whether the disk took that time"))
 		return r
 	}
@@ -231,7 +246,8 @@ func readFsyncs(t *bpfTable) attach.Reading {
 func readSlowFiles(t *bpfTable) attach.Reading {
 	r := t.reading("slow call")
 	if len(t.rows) == 0 {
-		r.State, r.Means = attach.CannotTell, "No row stands below its head: either no call was slower than the tool's threshold, or the rows were cut off."
+		r.State, r.Means = attach.CannotTell,
+			"No row stands below its head: either no call was slower than the tool's threshold, or the rows were cut off."
 		return r
 	}
 	l := t.latencies("LAT(ms)", 1e-3)
@@ -258,17 +274,22 @@ func readSlowFiles(t *bpfTable) attach.Reading {
 		parts += attach.Plural(int(kinds[k]), k)
 	}
 	who := attach.Largest(l.by)[0]
-	r.Figures = append(r.Figures, l.says("slow call"), parts, fmt.Sprintf("%s of it in %s; the longest is %s's on %s", lasts(l.by[who]), who, l.longest.owner(), l.longest.at("FILENAME")))
+	r.Figures = append(r.Figures, l.says("slow call"), parts,
+		fmt.Sprintf("%s of it in %s; the longest is %s's on %s", lasts(l.by[who]), who,
+			l.longest.owner(), l.longest.at("FILENAME")))
 	r.Not = "Only calls above the tool's threshold are listed, so a median of them is no median of calls. A lock of the file or a full page cache looks the same as a slow disk."
 	if remote || strings.Contains(t.said, "NFS") || strings.Contains(t.command, "nfsslower") {
 		r.Means = "Calls on files of NFS took long: the time is most likely in the server of these files or on the way to it."
 		if l.over(0.010) >= 3 {
-			r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Where: "the NFS server, or the network to it: " + l.says("slow call")})
+			r.Signs = append(r.Signs,
+				attach.Sign{Grade: attach.Outside, Where: "the NFS server, or the network to it: " +
+					l.says("slow call")})
 		}
 		r.Next = append(r.Next, ask("nfsiostat 5 3", 0, "how long the server takes for each call"))
 		return r
 	}
-	proof := fmt.Sprintf("%s on files, %s in all, up to %s each", attach.Plural(len(l.all), "slow call"), lasts(l.sum), lasts(l.max()))
+	proof := fmt.Sprintf("%s on files, %s in all, up to %s each",
+		attach.Plural(len(l.all), "slow call"), lasts(l.sum), lasts(l.max()))
 	if behind {
 		t.rows = slices.DeleteFunc(t.rows, func(row bpfRow) bool { return kernelThread(row.owner()) })
 		l = t.latencies("LAT(ms)", 1e-3)
@@ -276,7 +297,8 @@ func readSlowFiles(t *bpfTable) attach.Reading {
 			r.Means = "All of these are calls of threads of the kernel, which write behind the programs: whether anybody waited for them is not in it."
 			return r
 		}
-		proof = fmt.Sprintf("without threads of the kernel, %s on files, %s in all, up to %s each", attach.Plural(len(l.all), "slow call"), lasts(l.sum), lasts(l.max()))
+		proof = fmt.Sprintf("without threads of the kernel, %s on files, %s in all, up to %s each",
+			attach.Plural(len(l.all), "slow call"), lasts(l.sum), lasts(l.max()))
 	}
 	if n := l.over(0.010); n >= 3 && l.sum >= 0.1 && l.max() >= 0.020 {
 		r.State = attach.Ill
@@ -304,7 +326,8 @@ func readSlowFunctions(t *bpfTable) attach.Reading {
 	for _, row := range t.rows {
 		by[row.at("FUNC")] += row.num(column) * scale
 	}
-	r.Figures = append(r.Figures, l.says("call"), fmt.Sprintf("%s of it in %s", lasts(by[attach.Largest(by)[0]]), attach.Largest(by)[0]))
+	r.Figures = append(r.Figures, l.says("call"),
+		fmt.Sprintf("%s of it in %s", lasts(by[attach.Largest(by)[0]]), attach.Largest(by)[0]))
 	r.Means = "It says how long calls of a function took, its own waiting included, and not what it waited for."
 	r.Not = "Only calls above the threshold are listed, so they are no share of all."
 	return r
@@ -323,12 +346,15 @@ func readBlockTop(t *bpfTable) attach.Reading {
 			slow++
 		}
 	}
-	r.Figures = append(r.Figures, fmt.Sprintf("%s: %s I/Os of %s KB in all, %s ms each in the mean, on %s", top.owner(), top.at("I/O"), top.at("Kbytes"), top.at("AVGms"), top.at("DISK")),
+	r.Figures = append(r.Figures,
+		fmt.Sprintf("%s: %s I/Os of %s KB in all, %s ms each in the mean, on %s", top.owner(),
+			top.at("I/O"), top.at("Kbytes"), top.at("AVGms"), top.at("DISK")),
 		fmt.Sprintf("%d of %d rows have a mean of 10 ms or more", slow, len(t.rows)))
 	r.Means = "It says who does I/O, and how long the disk takes for it in the mean."
 	r.Not = "A mean hides the slow ones, and whether requests waited is not in it."
 	if slow > 0 {
-		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate, Proof: []string{fmt.Sprintf("a mean of 10 ms or more in %s", attach.Plural(slow, "row"))}})
+		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate,
+			Proof: []string{fmt.Sprintf("a mean of 10 ms or more in %s", attach.Plural(slow, "row"))}})
 		r.Next = append(r.Next, ask("biolatency-bpfcc -m 10 1", 0, "how the times are spread"))
 	}
 	return r

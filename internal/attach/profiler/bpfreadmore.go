@@ -58,7 +58,8 @@ func readRetransmits(t *bpfTable) attach.Reading {
 		}
 	}
 	peer := attach.Largest(peers)[0]
-	r.Figures = append(r.Figures, fmt.Sprintf("%s of %d to %s", count(peers[peer]), len(t.rows), peer), fmt.Sprintf("%s in state %s", count(states[attach.Largest(states)[0]]), attach.Largest(states)[0]))
+	r.Figures = append(r.Figures, fmt.Sprintf("%s of %d to %s", count(peers[peer]), len(t.rows),
+		peer), fmt.Sprintf("%s in state %s", count(states[attach.Largest(states)[0]]), attach.Largest(states)[0]))
 	if s := t.span(); s > 0 {
 		r.Figures = append(r.Figures, perSecond(float64(len(t.rows)), s))
 	}
@@ -69,11 +70,14 @@ func readRetransmits(t *bpfTable) attach.Reading {
 		r.Means = "The kernel of this host dropped these segments: the functions below a row say where. What a peer still needs is sent again."
 		r.Not = "A segment of a connection that was closed meanwhile is dropped as well, and costs nobody anything."
 	case inUse >= 5:
-		r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Where: fmt.Sprintf("the network: %s", attach.Plural(inUse, "retransmit"))})
+		r.Signs = append(r.Signs,
+			attach.Sign{Grade: attach.Outside,
+				Where: fmt.Sprintf("the network: %s", attach.Plural(inUse, "retransmit"))})
 	case inUse == 0:
 		r.Not = "These connections were being closed: no request waits for that. " + r.Not
 	}
-	r.Next = append(r.Next, attach.Next{Command: "ss -ti dst ADDRESS", Why: "retransmits and round trip time of these connections"})
+	r.Next = append(r.Next, attach.Next{Command: "ss -ti dst ADDRESS",
+		Why: "retransmits and round trip time of these connections"})
 	return r
 }
 
@@ -84,14 +88,16 @@ func readConnects(t *bpfTable) attach.Reading {
 		return r
 	}
 	l := t.latencies("LAT(ms)", 1e-3)
-	r.Figures = append(r.Figures, l.says("connection"), fmt.Sprintf("the longest is %s's to %s", l.longest.owner(), l.longest.at("DADDR")))
+	r.Figures = append(r.Figures, l.says("connection"), fmt.Sprintf("the longest is %s's to %s",
+		l.longest.owner(), l.longest.at("DADDR")))
 	r.Means = "It is the time until a peer answered a new connection: the network and the peer's kernel."
 	if l.max() < 0.020 {
 		r.State = attach.Healthy
 		r.Means = "Peers accepted connections at once."
 		return r
 	}
-	r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Where: fmt.Sprintf("the network or the peer: a connection took up to %s", lasts(l.max()))})
+	r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside,
+		Where: fmt.Sprintf("the network or the peer: a connection took up to %s", lasts(l.max()))})
 	return r
 }
 
@@ -112,7 +118,8 @@ func readOpens(t *bpfTable) attach.Reading {
 		return r
 	}
 	who := attach.Largest(by)[0]
-	r.Figures = append(r.Figures, fmt.Sprintf("%d of %d failed", failed, len(t.rows)), fmt.Sprintf("%s of them are %s's", count(by[who]), who))
+	r.Figures = append(r.Figures, fmt.Sprintf("%d of %d failed", failed, len(t.rows)),
+		fmt.Sprintf("%s of them are %s's", count(by[who]), who))
 	r.Means = "It lists opened files. No time is in it."
 	r.Not = "Failed opens are mostly a search along a path."
 	// Both tools have the same columns: what stands in FD is 0 for each stat that succeeds, and
@@ -230,14 +237,21 @@ func readCache(t *bpfTable) attach.Reading {
 	switch {
 	case m != nil && t.heads <= 1:
 		all, _ := number(m[1])
-		r.Figures = append(r.Figures, fmt.Sprintf("%s%% of %s lookups in %s hit, by its line of totals", m[2], count(all), what))
+		r.Figures = append(r.Figures,
+			fmt.Sprintf("%s%% of %s lookups in %s hit, by its line of totals", m[2], count(all), what))
 	case hits+misses > 0 && t.cut:
-		r.Figures = append(r.Figures, fmt.Sprintf("%s of %s lookups in %s hit in the rows that are here", pct(hits/(hits+misses)), count(hits+misses), what))
+		r.Figures = append(r.Figures,
+			fmt.Sprintf("%s of %s lookups in %s hit in the rows that are here",
+				pct(hits/(hits+misses)), count(hits+misses), what))
 	case hits+misses > 0:
-		r.Figures = append(r.Figures, fmt.Sprintf("%s of %s lookups in %s hit", pct(hits/(hits+misses)), count(hits+misses), what)+spread)
+		r.Figures = append(r.Figures, fmt.Sprintf("%s of %s lookups in %s hit",
+			pct(hits/(hits+misses)), count(hits+misses), what)+spread)
 	}
-	if seconds := float64(len(t.rows)) * cmp.Or(t.interval(), 1); len(t.rows) > 0 && !t.has("REFERENCE") && !t.has("COMM") && !t.has("CMD") {
-		r.Figures = append(r.Figures, fmt.Sprintf("%s pages/s missed in the mean, %.3g MiB/s where a page is 4 KiB", count(math.Round(misses/seconds)), misses/seconds/256))
+	if seconds := float64(len(t.rows)) * cmp.Or(t.interval(), 1); len(t.rows) > 0 &&
+		!t.has("REFERENCE") && !t.has("COMM") && !t.has("CMD") {
+		r.Figures = append(r.Figures,
+			fmt.Sprintf("%s pages/s missed in the mean, %.3g MiB/s where a page is 4 KiB",
+				count(math.Round(misses/seconds)), misses/seconds/256))
 		if c := t.column("CACHE_MB CACHED_MB"); c != "" {
 			r.Figures = append(r.Figures, fmt.Sprintf("the cache holds %s MB", t.rows[len(t.rows)-1].at(c)))
 		}
@@ -276,7 +290,8 @@ func readInterrupts(t *bpfTable) attach.Reading {
 		return r
 	}
 	for _, name := range attach.Largest(by)[:min(3, len(by))] {
-		r.Figures = append(r.Figures, fmt.Sprintf("%s: %s (%s)", name, lasts(by[name]), pct(by[name]/max(total, 1e-12))))
+		r.Figures = append(r.Figures, fmt.Sprintf("%s: %s (%s)", name, lasts(by[name]),
+			pct(by[name]/max(total, 1e-12))))
 	}
 	r.Next = append(r.Next, attach.Next{Command: "mpstat -P ALL 1 10", Why: "the share of %irq and %soft by CPU"})
 	each := t.interval()
@@ -290,10 +305,12 @@ func readInterrupts(t *bpfTable) attach.Reading {
 		return r
 	}
 	ofCPU := total / (each * float64(max(t.heads, 1)))
-	r.Means = fmt.Sprintf("Interrupts took %s of CPU time in %s: as much as %s of one CPU.", lasts(total), lasts(each*float64(max(t.heads, 1))), pct(ofCPU))
+	r.Means = fmt.Sprintf("Interrupts took %s of CPU time in %s: as much as %s of one CPU.",
+		lasts(total), lasts(each*float64(max(t.heads, 1))), pct(ofCPU))
 	r.Not = "On which CPUs they ran is not in it: on one CPU they crowd its threads out, on many they hardly do."
 	if ofCPU >= muchOfCPU {
-		r.Signs = append(r.Signs, attach.Sign{Cause: "softirq", Grade: attach.Candidate, Share: min(1, ofCPU), Proof: []string{r.Means}})
+		r.Signs = append(r.Signs, attach.Sign{Cause: "softirq", Grade: attach.Candidate,
+			Share: min(1, ofCPU), Proof: []string{r.Means}})
 	}
 	return r
 }
@@ -331,7 +348,8 @@ func readOutside(t *bpfTable) attach.Reading {
 	r.Figures = append(r.Figures, l.says("row"), "the longest: "+l.longest.at("QUERY")+l.longest.at("HOST"))
 	r.Means = fmt.Sprintf("The time is in %s, up to %s: outside what whystall can look into.", where, lasts(l.max()))
 	if l.max() >= 0.050 {
-		r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Where: fmt.Sprintf("%s, up to %s", where, lasts(l.max()))})
+		r.Signs = append(r.Signs,
+			attach.Sign{Grade: attach.Outside, Where: fmt.Sprintf("%s, up to %s", where, lasts(l.max()))})
 	}
 	return r
 }

@@ -10,10 +10,14 @@ import (
 
 // blanks are names of columns with a blank, and what they are here.
 var blanks = [][2]string{
-	{"TIME (us)", "TIME(us)"}, {"TIME (ms)", "TIME(ms)"}, {"GC TIME", "GC-TIME"}, {"PREV COMM", "PREV-COMM"}, {"PREV PID", "PREV-PID"}, {"PREV TID", "PREV-TID"},
-	{"Avg Spin", "AvgSpin"}, {"Max spin", "MaxSpin"}, {"Total spin", "TotalSpin"}, {"Avg Hold", "AvgHold"}, {"Max hold", "MaxHold"}, {"Total hold", "TotalHold"},
-	{"Max Hold", "MaxHold"}, {"Total Hold", "TotalHold"}, {"Avg Wait", "AvgWait"}, {"Max Wait", "MaxWait"}, {"Total Wait", "TotalWait"},
-	{"STATE (FLAGS)", "STATE"}, {"REASON (CODE)", "REASON"}, {"# ALLOCS", "#ALLOCS"}, {"# BYTES", "#BYTES"}, {"# CALLS", "#CALLS"},
+	{"TIME (us)", "TIME(us)"}, {"TIME (ms)", "TIME(ms)"}, {"GC TIME", "GC-TIME"},
+	{"PREV COMM", "PREV-COMM"}, {"PREV PID", "PREV-PID"}, {"PREV TID", "PREV-TID"},
+	{"Avg Spin", "AvgSpin"}, {"Max spin", "MaxSpin"}, {"Total spin", "TotalSpin"},
+	{"Avg Hold", "AvgHold"}, {"Max hold", "MaxHold"}, {"Total hold", "TotalHold"},
+	{"Max Hold", "MaxHold"}, {"Total Hold", "TotalHold"}, {"Avg Wait", "AvgWait"},
+	{"Max Wait", "MaxWait"}, {"Total Wait", "TotalWait"},
+	{"STATE (FLAGS)", "STATE"}, {"REASON (CODE)", "REASON"}, {"# ALLOCS", "#ALLOCS"},
+	{"# BYTES", "#BYTES"}, {"# CALLS", "#CALLS"},
 	{"VQ Name", "VQName"}, {"In SGs", "InSGs"}, {"Out SGs", "OutSGs"}, {"In BW", "InBW"}, {"Out BW", "OutBW"},
 }
 
@@ -47,9 +51,12 @@ var nameColumns = words("SYSCALL STAGE COMM PCOMM NAME CMD C-COMM Comm CMDLINE")
 // numberColumn reports whether a column holds numbers.
 func numberColumn(name string) bool {
 	switch name {
-	case "PID", "TID", "Tid", "PPID", "FD", "ERR", "RET", "COUNT", "Count", "PAGES", "BYTES", "OFF_KB", "MS", "LATms", "AVGms", "HITS", "MISSES", "DIRTIES",
-		"REFERENCE", "MISS", "TX_KB", "RX_KB", "READS", "WRITES", "Kbytes", "KBYTES", "MAJ", "MIN", "CPU", "TIME(s)", "TIME(ms)", "TIME(us)", "GC-TIME", "%RND", "%SEQ",
-		"#ALLOCS", "#BYTES", "#CALLS", "ALLOCS", "InSGs", "OutSGs", "InBW", "OutBW", "CONNECTS", "RETRANSMITS", "Chgs", "BACKLOG", "RPORT", "LPORT", "SECONDS", "SIZE",
+	case "PID", "TID", "Tid", "PPID", "FD", "ERR", "RET", "COUNT", "Count", "PAGES", "BYTES",
+		"OFF_KB", "MS", "LATms", "AVGms", "HITS", "MISSES", "DIRTIES",
+		"REFERENCE", "MISS", "TX_KB", "RX_KB", "READS", "WRITES", "Kbytes", "KBYTES", "MAJ", "MIN",
+		"CPU", "TIME(s)", "TIME(ms)", "TIME(us)", "GC-TIME", "%RND", "%SEQ",
+		"#ALLOCS", "#BYTES", "#CALLS", "ALLOCS", "InSGs", "OutSGs", "InBW", "OutBW", "CONNECTS",
+		"RETRANSMITS", "Chgs", "BACKLOG", "RPORT", "LPORT", "SECONDS", "SIZE",
 		"NUMA_migrations", "NUMA_migrations_ms", "R_Kb", "W_Kb", "AGE(s)":
 		return true
 	}

@@ -44,12 +44,14 @@ func mapName(label string) string {
 
 // scriptMeaning says where a program's text contradicts what its output seems to say.
 func scriptMeaning(r *attach.Reading, script string, all []*histogram) {
-	if m := startedBy.FindStringSubmatch(script); m != nil && strings.Contains(script, "block_rq_issue") && strings.Contains(script, "block_rq_complete") {
+	if m := startedBy.FindStringSubmatch(script); m != nil &&
+		strings.Contains(script, "block_rq_issue") && strings.Contains(script, "block_rq_complete") {
 		r.State, r.Signs, r.Facts = attach.CannotTell, nil, nil
 		r.Means = fmt.Sprintf("The program keeps one start for each %s: of several requests at once it knows the last one's alone, and a request mostly ends while some other thread runs. So these are no latencies of the device.", m[1])
 		r.Not = "Neither its few values nor its long ones say anything of the disk."
 	}
 	if i := slices.IndexFunc(all, func(h *histogram) bool { return h.renamed }); i >= 0 {
-		r.Means += fmt.Sprintf(" By the program %s holds %s, whatever its name says.", mapName(all[i].label), all[i].unit)
+		r.Means += fmt.Sprintf(" By the program %s holds %s, whatever its name says.",
+			mapName(all[i].label), all[i].unit)
 	}
 }

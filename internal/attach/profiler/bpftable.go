@@ -40,26 +40,30 @@ func bpfTables() []*attach.Kind {
 // tableNote reports whether a line may stand in a table beside its rows.
 func tableNote(text string) bool {
 	switch {
-	case preamble(text), clockLine.MatchString(strings.Trim(text, "[]")), text == "[...]", text == "...", text == "--------":
+	case preamble(text), clockLine.MatchString(strings.Trim(text, "[]")), text == "[...]",
+		text == "...", text == "--------":
 		return true
 	case strings.HasPrefix(text, "Top "):
 		return strings.Contains(text, "syscalls")
 	case len(text) > 2 && strings.Contains("pruth", text[:1]) && text[1] == ':':
 		return true
 	}
-	for _, start := range []string{"Detaching", "Total References:", "Printing ", "Tracing ", "Summarize", "Attached kernel tracepoints", "Exiting trace of ", "Ending tracing"} {
+	for _, start := range []string{"Detaching", "Total References:", "Printing ", "Tracing ",
+		"Summarize", "Attached kernel tracepoints", "Exiting trace of ", "Ending tracing"} {
 		if strings.HasPrefix(text, start) {
 			return true
 		}
 	}
-	return len(text) < 120 && (strings.Contains(text, "loadavg:") || strings.Contains(text, "Buffers MB:") || strings.Contains(text, "Ctrl-C to "))
+	return len(text) < 120 && (strings.Contains(text, "loadavg:") ||
+		strings.Contains(text, "Buffers MB:") || strings.Contains(text, "Ctrl-C to "))
 }
 
 // ofStack reports whether a line is a function of the kernel, below a row of a tool that prints
 // stacks.
 func ofStack(text string) bool {
 	text, _, _ = strings.Cut(text, " [") // the library
-	return !strings.Contains(text, " ") && len(text) < 200 && (strings.HasPrefix(text, "b'") || strings.Contains(text, "+0x") || text == "[unknown]")
+	return !strings.Contains(text, " ") && len(text) < 200 &&
+		(strings.HasPrefix(text, "b'") || strings.Contains(text, "+0x") || text == "[unknown]")
 }
 
 // mostNotes lines may stand above a heading.
@@ -176,7 +180,8 @@ func readTable(tool *bpfTool, p *attach.Part) *bpfTable {
 			t.heads++
 			continue
 		}
-		if first, _, _ := strings.Cut(text, " "); len(first) == len("10:20:30") && len(t.rows) < mostRows && tableNote(text) {
+		if first, _, _ := strings.Cut(text, " "); len(first) == len("10:20:30") &&
+			len(t.rows) < mostRows && tableNote(text) {
 			if s := clockOf(first); s >= 0 {
 				t.clocks = append(t.clocks, s)
 			}

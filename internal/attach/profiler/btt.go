@@ -9,7 +9,8 @@ import (
 )
 
 // btt sums up what blktrace saw: how long requests were in each stage on their way to a disk.
-var btt = &attach.Kind{Name: "btt", Claim: claimBtt, Read: readBtt, Hints: []string{"All Devices", "Q2Q", "Q2C", "D2C", "I2D"}}
+var btt = &attach.Kind{Name: "btt", Claim: claimBtt, Read: readBtt,
+	Hints: []string{"All Devices", "Q2Q", "Q2C", "D2C", "I2D"}}
 
 var (
 	// "D2C    0.000103 0.004120 0.060010 8120": seconds at least, in the mean and at most
@@ -41,9 +42,11 @@ func readBtt(p *attach.Part) attach.Reading {
 			}
 		}
 	}
-	for _, stage := range []struct{ name, what string }{{"D2C", "in the driver and the device"}, {"I2D", "in the scheduler's queue"}, {"Q2C", "in all"}} {
+	for _, stage := range []struct{ name, what string }{{"D2C", "in the driver and the device"},
+		{"I2D", "in the scheduler's queue"}, {"Q2C", "in all"}} {
 		if mean[stage.name] > 0 {
-			r.Figures = append(r.Figures, fmt.Sprintf("%s: %s in the mean, %s at most (%s)", stage.what, lasts(mean[stage.name]), lasts(longest[stage.name]), stage.name))
+			r.Figures = append(r.Figures, fmt.Sprintf("%s: %s in the mean, %s at most (%s)",
+				stage.what, lasts(mean[stage.name]), lasts(longest[stage.name]), stage.name))
 		}
 	}
 	r.Not = "Q2Q is the distance from one request to the next, and no wait. Whose requests these were is not in it."

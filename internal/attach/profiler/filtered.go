@@ -60,5 +60,6 @@ func ofFilter(r *attach.Reading, word string, n int) {
 		s.Proof = []string{fmt.Sprintf("CPUs were found in functions with %q in their names: in which part of the time is not in it", word)}
 	}
 	r.Facts = nil
-	r.Next = []attach.Next{{Command: "perf report --stdio --no-children", Why: "all functions, so that the shares are of the CPU time"}}
+	r.Next = []attach.Next{{Command: "perf report --stdio --no-children",
+		Why: "all functions, so that the shares are of the CPU time"}}
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
-var foldedStacks = &attach.Kind{Name: "folded stacks", Claim: claimFolded, Read: readFolded, Rows: true, Hints: []string{";"}}
+var foldedStacks = &attach.Kind{Name: "folded stacks", Claim: claimFolded, Read: readFolded,
+	Rows: true, Hints: []string{";"}}
 
 // "java;start_thread;do_syscall_64_[k];schedule_[k] 1234"
 var foldedLine = pattern.New(`^([^;\s][^;]*(?:;[^;]+)+);? (\d{1,18}(?:\.\d+)?)$`)
@@ -89,7 +90,8 @@ func differential(p *attach.Part) (r attach.Reading, ok bool) {
 		b, _ := number(m[2])
 		first, second, n = first+a, second+b, n+1
 	}
-	return attach.Reading{Title: fmt.Sprintf("folded stacks with two counts each, %s", attach.Plural(n, "stack")), State: attach.CannotTell,
+	return attach.Reading{Title: fmt.Sprintf("folded stacks with two counts each, %s",
+		attach.Plural(n, "stack")), State: attach.CannotTell,
 		Figures: []string{fmt.Sprintf("the first counts add up to %s, the second ones to %s, in the lines shown", count(first), count(second))},
 		Means:   "It compares two profiles: which stacks grew is in it, and how long anything took is not.",
 		Not:     "Counts of recordings of different length or load differ by that alone."}, n >= 2
@@ -115,7 +117,8 @@ func readFolded(p *attach.Part) attach.Reading {
 	}
 	lower := strings.ToLower(p.Command)
 	offCPU := strings.Contains(lower, "offcpu") || strings.Contains(lower, "wakeuptime")
-	onCPU := strings.Contains(lower, "profile") || strings.Contains(lower, "cpu-clock") || strings.Contains(lower, "perf script") || strings.Contains(lower, "-e cpu")
+	onCPU := strings.Contains(lower, "profile") || strings.Contains(lower, "cpu-clock") ||
+		strings.Contains(lower, "perf script") || strings.Contains(lower, "-e cpu")
 	switch {
 	case (total > 0 && off >= 0.8*total || offCPU) && !strings.Contains(lower, "stackcount"):
 		r := offCPUReading(blocks, false, true)

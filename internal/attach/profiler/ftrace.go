@@ -11,8 +11,11 @@ import (
 )
 
 var (
-	kernelTrace   = &attach.Kind{Name: "kernel trace", Claim: claimTrace, Read: readKernelTrace, Hints: []string{"# tracer: ", "] ", "entries-in-buffer", "# latency:", "cpus="}, Yields: []string{"function_graph"}}
-	functionGraph = &attach.Kind{Name: "function_graph", Claim: claimGraph, Read: readGraph, Hints: []string{") ", "# tracer: function_graph"}}
+	kernelTrace = &attach.Kind{Name: "kernel trace", Claim: claimTrace, Read: readKernelTrace,
+		Hints:  []string{"# tracer: ", "] ", "entries-in-buffer", "# latency:", "cpus="},
+		Yields: []string{"function_graph"}}
+	functionGraph = &attach.Kind{Name: "function_graph", Claim: claimGraph, Read: readGraph,
+		Hints: []string{") ", "# tracer: function_graph"}}
 )
 
 var (
@@ -41,14 +44,16 @@ func claimTrace(lines []paste.Line) int {
 			rows++
 		case strings.HasPrefix(text, "# tracer: "), latency.MatchString(text):
 			rows++
-		case strings.HasPrefix(text, "cpus="), strings.HasPrefix(text, "#"), strings.HasPrefix(text, "CPU ") && strings.HasSuffix(text, "EVENTS]"), strings.HasPrefix(text, "=> "),
+		case strings.HasPrefix(text, "cpus="), strings.HasPrefix(text, "#"),
+			strings.HasPrefix(text, "CPU ") && strings.HasSuffix(text, "EVENTS]"), strings.HasPrefix(text, "=> "),
 			rows > 0 && (strings.HasPrefix(text, "<stack trace") || oldTraceHead(text)):
 		default:
 			return false
 		}
 		return true
 	})
-	if rows == 0 || rows == 1 && n < 2 && !strings.HasPrefix(lines[0].Text, "#") && !traceLine.MatchString(strings.TrimSpace(lines[0].Text)) {
+	if rows == 0 || rows == 1 && n < 2 && !strings.HasPrefix(lines[0].Text, "#") &&
+		!traceLine.MatchString(strings.TrimSpace(lines[0].Text)) {
 		return 0
 	}
 	return n
@@ -57,7 +62,8 @@ func claimTrace(lines []paste.Line) int {
 // oldTraceHead reports whether a line is of the head of a latency trace before 3.9, whose lines
 // were no comments.
 func oldTraceHead(text string) bool {
-	return strings.Contains(text, " latency trace v") || strings.HasPrefix(text, "| ") || strings.HasPrefix(text, "=> ") || len(text) > 8 && strings.Trim(text, "-") == ""
+	return strings.Contains(text, " latency trace v") || strings.HasPrefix(text, "| ") ||
+		strings.HasPrefix(text, "=> ") || len(text) > 8 && strings.Trim(text, "-") == ""
 }
 
 // switchTrace pairs wake-ups and switches of a trace: how long threads waited for a CPU.
@@ -188,7 +194,9 @@ func traceLatency(r attach.Reading, tracer string, worst float64, noise []float6
 	case strings.HasPrefix(tracer, "hwlat"):
 		r.Means = "The hardware, firmware or hypervisor took the CPU away with interrupts off: the time is outside of what the kernel or a program does."
 		if worst >= 1000 {
-			r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Where: fmt.Sprintf("the hardware, firmware or hypervisor: up to %s", lasts(worst/1e6))})
+			r.Signs = append(r.Signs,
+				attach.Sign{Grade: attach.Outside,
+					Where: fmt.Sprintf("the hardware, firmware or hypervisor: up to %s", lasts(worst/1e6))})
 		}
 	case len(noise) > 0:
 		r.Figures = append(r.Figures, fmt.Sprintf("median noise %.3g %% of the time", attach.Median(noise)))
@@ -206,7 +214,8 @@ func traceLatency(r attach.Reading, tracer string, worst float64, noise []float6
 func traceEvents(r attach.Reading, s *switchTrace, events map[string]float64, n, span float64) attach.Reading {
 	names := attach.Largest(events)
 	for _, name := range names[:min(2, len(names))] {
-		r.Figures = append(r.Figures, fmt.Sprintf("%s: %s (%s)", strings.TrimSuffix(name, ":"), count(events[name]), pct(events[name]/max(n, 1))))
+		r.Figures = append(r.Figures, fmt.Sprintf("%s: %s (%s)", strings.TrimSuffix(name, ":"),
+			count(events[name]), pct(events[name]/max(n, 1))))
 	}
 	if len(s.delays) == 0 {
 		r.Means = "These are events of the kernel: how long anybody waited does not follow from them alone."
@@ -217,7 +226,10 @@ func traceEvents(r attach.Reading, s *switchTrace, events map[string]float64, n,
 	slices.Sort(s.delays)
 	longest := s.delays[len(s.delays)-1]
 	who := longestTask(s.tasks, func(t *taskDelay) float64 { return t.avg })
-	r.Figures = append([]string{fmt.Sprintf("from ready to running: %s, by %s pairs", spread(s.delays), count(float64(len(s.delays)))), fmt.Sprintf("%s waited longest: %s ms in %s switches", who.name, trim(who.avg), count(who.switches))}, r.Figures...)
+	r.Figures = append([]string{fmt.Sprintf("from ready to running: %s, by %s pairs",
+		spread(s.delays), count(float64(len(s.delays)))),
+		fmt.Sprintf("%s waited longest: %s ms in %s switches", who.name, trim(who.avg),
+			count(who.switches))}, r.Figures...)
 	r.Not = "A throttled cgroup delays threads in the same way."
 	delayMeaning(&r, s.waited, max(span*1000-s.waited, 0), float64(len(s.delays)), longest)
 	return r
@@ -229,7 +241,8 @@ func claimGraph(lines []paste.Line) int {
 		switch {
 		case graphLineOf.MatchString(text):
 			rows++
-		case strings.HasPrefix(text, "#"), strings.Trim(text, "-") == "", strings.Contains(text, "=>") && strings.Contains(text, ") "):
+		case strings.HasPrefix(text, "#"), strings.Trim(text, "-") == "",
+			strings.Contains(text, "=>") && strings.Contains(text, ") "):
 		default:
 			return false
 		}

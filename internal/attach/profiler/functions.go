@@ -48,7 +48,8 @@ func idleStack(program []kernel.Frame) bool {
 
 // unresolved reports whether a name stands for an address that no symbol covers.
 func unresolved(name string) bool {
-	return name == "" || name == "[unknown]" || strings.HasPrefix(name, "0x") || strings.EqualFold(name, "unknown") || allZero(name)
+	return name == "" || name == "[unknown]" || strings.HasPrefix(name, "0x") ||
+		strings.EqualFold(name, "unknown") || allZero(name)
 }
 
 func allZero(s string) bool { return strings.Trim(s, "0") == "" }
@@ -58,10 +59,12 @@ func allZero(s string) bool { return strings.Trim(s, "0") == "" }
 var older = map[string]string{
 	"rwsem_down_write_failed": "rwsem_down_write_slowpath", "rwsem_down_read_failed": "rwsem_down_read_slowpath",
 	"__rwsem_down_write_failed_common": "rwsem_down_write_slowpath", "_spin_lock": "queued_spin_lock_slowpath",
-	"_spin_lock_irqsave": "queued_spin_lock_slowpath", "_spin_lock_irq": "queued_spin_lock_slowpath", "_spin_lock_bh": "queued_spin_lock_slowpath",
+	"_spin_lock_irqsave": "queued_spin_lock_slowpath",
+	"_spin_lock_irq":     "queued_spin_lock_slowpath", "_spin_lock_bh": "queued_spin_lock_slowpath",
 	"__ticket_spin_lock": "queued_spin_lock_slowpath", "_raw_spin_lock": "queued_spin_lock_slowpath",
 	"_raw_spin_lock_irqsave": "queued_spin_lock_slowpath", "_raw_spin_lock_irq": "queued_spin_lock_slowpath",
-	"_raw_spin_lock_bh": "queued_spin_lock_slowpath", "mutex_spin_on_owner.isra.0": "mutex_spin_on_owner", "__write_lock_failed": "queued_write_lock_slowpath",
+	"_raw_spin_lock_bh":          "queued_spin_lock_slowpath",
+	"mutex_spin_on_owner.isra.0": "mutex_spin_on_owner", "__write_lock_failed": "queued_write_lock_slowpath",
 	"do_raw_spin_lock": "queued_spin_lock_slowpath", "__read_lock_failed": "queued_read_lock_slowpath",
 }
 
@@ -118,7 +121,8 @@ func insideSoftirq(frames []kernel.Frame) []kernel.Frame {
 
 // zeroes reports whether a kernel function clears pages that a program gets.
 func zeroes(name string) bool {
-	return strings.HasPrefix(name, "clear_page") || strings.HasPrefix(name, "clear_huge_page") || strings.HasPrefix(name, "clear_subpage") || name == "folio_zero_user"
+	return strings.HasPrefix(name, "clear_page") || strings.HasPrefix(name, "clear_huge_page") ||
+		strings.HasPrefix(name, "clear_subpage") || name == "folio_zero_user"
 }
 
 func name0(frames []kernel.Frame) string {
@@ -140,9 +144,12 @@ func asker(frames []kernel.Frame) string {
 }
 
 func lockFunc(name string) bool {
-	return strings.Contains(name, "spin_lock") || strings.Contains(name, "rwsem_") || strings.Contains(name, "mutex_lock") || strings.Contains(name, "mutex_spin") ||
-		strings.Contains(name, "mutex_optimistic") || strings.Contains(name, "osq_lock") || strings.HasPrefix(name, "down_") || strings.HasPrefix(name, "__down_") || strings.Contains(name, "queued_") ||
-		strings.HasPrefix(name, "_raw_") || name == "kvm_wait" || strings.HasPrefix(name, "__pv_") || strings.HasPrefix(name, "pv_")
+	return strings.Contains(name, "spin_lock") || strings.Contains(name, "rwsem_") ||
+		strings.Contains(name, "mutex_lock") || strings.Contains(name, "mutex_spin") ||
+		strings.Contains(name, "mutex_optimistic") || strings.Contains(name, "osq_lock") ||
+		strings.HasPrefix(name, "down_") || strings.HasPrefix(name, "__down_") || strings.Contains(name, "queued_") ||
+		strings.HasPrefix(name, "_raw_") || name == "kvm_wait" ||
+		strings.HasPrefix(name, "__pv_") || strings.HasPrefix(name, "pv_")
 }
 
 // slowClock are functions that read a clock which is no register of the CPU.
@@ -157,9 +164,12 @@ func spinsForLock(name string) bool {
 	low := strings.ToLower(name)
 	// The type's name alone says nothing: its other functions free the lock, or make it.
 	_, does, typed := strings.Cut(low, "spinlock")
-	takes := typed && !strings.Contains(does, "unlock") && slices.ContainsFunc([]string{"lock", "acquire", "spin", "enter", "slow", "wait"}, func(verb string) bool { return strings.Contains(does, verb) })
+	takes := typed && !strings.Contains(does, "unlock") &&
+		slices.ContainsFunc([]string{"lock", "acquire", "spin", "enter", "slow", "wait"},
+			func(verb string) bool { return strings.Contains(does, verb) })
 	return userSpinners[name] || takes ||
-		strings.Contains(low, "spintoacquire") || strings.Contains(low, "mutex_spin") || strings.Contains(low, "spin_and_try_lock")
+		strings.Contains(low, "spintoacquire") || strings.Contains(low, "mutex_spin") ||
+		strings.Contains(low, "spin_and_try_lock")
 }
 
 // userSpinners are glibc's, PostgreSQL's, InnoDB's and OpenMP's.
@@ -168,12 +178,14 @@ var userSpinners = words("pthread_spin_lock __pthread_spin_lock s_lock perform_s
 // semaphoreCall reports whether a function is of a system call on System V semaphores, which
 // programs use as locks.
 func semaphoreCall(name string) bool {
-	return strings.Contains(name, "semtimedop") || strings.HasSuffix(name, "sys_semop") || strings.HasSuffix(name, "sys_semctl") || strings.HasPrefix(name, "semctl_")
+	return strings.Contains(name, "semtimedop") || strings.HasSuffix(name, "sys_semop") ||
+		strings.HasSuffix(name, "sys_semctl") || strings.HasPrefix(name, "semctl_")
 }
 
 // jvmCollector reports whether a thread of a JVM collects garbage, by its name.
 func jvmCollector(comm string) bool {
-	for _, p := range []string{"GC Thread", "G1 ", "G1_", "GC task thread", "Gang worker", "ParGC", "Concurrent Mark", "ZGC", "ZWorker", "Shenandoah", "VM_GC"} {
+	for _, p := range []string{"GC Thread", "G1 ", "G1_", "GC task thread", "Gang worker", "ParGC",
+		"Concurrent Mark", "ZGC", "ZWorker", "Shenandoah", "VM_GC"} {
 		if strings.HasPrefix(comm, p) {
 			return true
 		}
@@ -182,9 +194,12 @@ func jvmCollector(comm string) bool {
 }
 
 // jvmCollectors are starts of names of the classes in which HotSpot's collectors work.
-var jvmCollectors = []string{"GCTaskThread::", "GCTaskManager::", "StealTask::", "ParallelTaskTerminator::", "TaskTerminator::", "PSScavenge::", "PSPromotionManager::", "PSParallelCompact::",
-	"PSMarkSweep::", "ParallelScavengeHeap::", "ParCompactionManager::", "G1ParTask::", "G1ParScanThreadState::", "G1CollectedHeap::", "G1ConcurrentMark::", "G1CMTask::", "G1RemSet::",
-	"ConcurrentMarkThread::", "CMSCollector::", "CMTask::", "DefNewGeneration::", "ParNewGeneration::", "GenCollectedHeap::", "GenMarkSweep::", "VM_ParallelGC", "VM_GenCollect", "VM_G1",
+var jvmCollectors = []string{"GCTaskThread::", "GCTaskManager::", "StealTask::",
+	"ParallelTaskTerminator::", "TaskTerminator::", "PSScavenge::", "PSPromotionManager::", "PSParallelCompact::",
+	"PSMarkSweep::", "ParallelScavengeHeap::", "ParCompactionManager::", "G1ParTask::",
+	"G1ParScanThreadState::", "G1CollectedHeap::", "G1ConcurrentMark::", "G1CMTask::", "G1RemSet::",
+	"ConcurrentMarkThread::", "CMSCollector::", "CMTask::", "DefNewGeneration::",
+	"ParNewGeneration::", "GenCollectedHeap::", "GenMarkSweep::", "VM_ParallelGC", "VM_GenCollect", "VM_G1",
 	"ZMark::", "ZRelocate::", "ZHeap::", "ShenandoahHeap::", "ShenandoahConcurrent"}
 
 // jvmCollects reports whether a stack is of a JVM that collects garbage.
@@ -200,7 +215,8 @@ func jvmCollects(frames []kernel.Frame) bool {
 // collects reports whether a stack is of a goroutine of Go's collector.
 func collects(frames []kernel.Frame) bool {
 	for i := range frames {
-		if name := frames[i].Func; name == "runtime.bgsweep" || name == "runtime.gcBgMarkWorker" || name == "runtime.bgscavenge" {
+		if name := frames[i].Func; name == "runtime.bgsweep" || name == "runtime.gcBgMarkWorker" ||
+			name == "runtime.bgscavenge" {
 			return true
 		}
 	}

@@ -28,7 +28,8 @@ func openedAt(text string) int {
 // onScreen reports whether a line is of the tree below a row whose sign is in column at.
 func onScreen(text string, at int) bool {
 	trimmed := strings.TrimLeft(text, " ")
-	return at >= 0 && trimmed != "" && len(text)-len(trimmed) > at+2 && !strings.HasPrefix(trimmed, "|") && !strings.HasPrefix(trimmed, "--")
+	return at >= 0 && trimmed != "" && len(text)-len(trimmed) > at+2 &&
+		!strings.HasPrefix(trimmed, "|") && !strings.HasPrefix(trimmed, "--")
 }
 
 // printed gives the tree below a row of perf's screen as perf report prints it. A branch that is
@@ -100,6 +101,7 @@ func withRest(paths []path, whole float64) []path {
 func cutName(names []string, others []path) bool {
 	at := len(names) - 1
 	return at > 0 && slices.ContainsFunc(others, func(p path) bool {
-		return len(p.names) > at && slices.Equal(p.names[:at], names[:at]) && p.names[at] != names[at] && strings.HasPrefix(p.names[at], names[at])
+		return len(p.names) > at && slices.Equal(p.names[:at], names[:at]) &&
+			p.names[at] != names[at] && strings.HasPrefix(p.names[at], names[at])
 	})
 }

@@ -57,7 +57,8 @@ const leftAlone = 5
 // spins says that a program asks again and again without waiting, if nothing speaks against it.
 func (t *callTrace) spins(r *attach.Reading) bool {
 	h := &t.spin
-	if h.fd == "" || h.touched || h.since < leftAlone || h.nothing < 2 || len(t.threads) > 1 || t.longest.seconds >= 0.001 || t.gap.seconds >= 0.001 || t.idle() >= 0.001 {
+	if h.fd == "" || h.touched || h.since < leftAlone || h.nothing < 2 || len(t.threads) > 1 ||
+		t.longest.seconds >= 0.001 || t.gap.seconds >= 0.001 || t.idle() >= 0.001 {
 		return false
 	}
 	line := fmt.Sprintf("epoll reports a hang-up of descriptor %s, and none of the %s after it reads or closes that; %s got nothing and did not wait", h.fd, attach.Plural(h.since, "call"), attach.Plural(h.nothing, "call"))

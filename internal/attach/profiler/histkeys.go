@@ -13,7 +13,8 @@ const mostKey = 260
 // this line is of none.
 func inKey(text string, before int) int {
 	switch {
-	case before == 0 && mapOpen.MatchString(text), before > 0 && !stackEnd.MatchString(text) && mapFrame.MatchString(text):
+	case before == 0 && mapOpen.MatchString(text), before > 0 && !stackEnd.MatchString(text) &&
+		mapFrame.MatchString(text):
 		return before + 1
 	}
 	return 0

@@ -20,8 +20,12 @@ var clockLine = pattern.New(`^(?:@ ?)?\d{2}:\d{2}:\d{2}:?$`)
 
 // preamble reports whether a line is what the BPF tools print before any figures.
 func preamble(text string) bool {
-	return text == "^C" || clockLine.MatchString(text) || strings.HasPrefix(text, "Attaching ") && strings.Contains(text, "probe") ||
-		hitEnd(text) || strings.HasPrefix(text, "Tracing ") && strings.HasSuffix(text, "... Output every 1 secs.") || strings.HasPrefix(text, "avg = ") || strings.HasPrefix(text, "Exiting trace of ") || strings.HasPrefix(text, "Lost ") && strings.Contains(text, "events")
+	return text == "^C" || clockLine.MatchString(text) || strings.HasPrefix(text, "Attaching ") &&
+		strings.Contains(text, "probe") ||
+		hitEnd(text) || strings.HasPrefix(text, "Tracing ") &&
+		strings.HasSuffix(text, "... Output every 1 secs.") || strings.HasPrefix(text, "avg = ") ||
+		strings.HasPrefix(text, "Exiting trace of ") || strings.HasPrefix(text, "Lost ") &&
+		strings.Contains(text, "events")
 }
 
 // forSeconds is how the perf-tools say the same.
@@ -29,9 +33,11 @@ var forSeconds = pattern.New(`( for \d+ seconds( \(buffered\))?\.\.\.|Output eve
 
 // hitEnd reports whether a line says how to end a tool.
 func hitEnd(text string) bool {
-	starts := strings.HasPrefix(text, "Tracing") || strings.HasPrefix(text, "Sampling") || strings.HasPrefix(text, "Measuring") || strings.HasPrefix(text, "Summarize") ||
+	starts := strings.HasPrefix(text, "Tracing") || strings.HasPrefix(text, "Sampling") ||
+		strings.HasPrefix(text, "Measuring") || strings.HasPrefix(text, "Summarize") ||
 		strings.HasPrefix(text, "Counting") || strings.HasPrefix(text, "Tracking")
-	return starts && (strings.Contains(text, "Ctrl-C") || strings.Contains(text, "Ctrl+C") || forSeconds.MatchString(text))
+	return starts && (strings.Contains(text, "Ctrl-C") || strings.Contains(text, "Ctrl+C") ||
+		forSeconds.MatchString(text))
 }
 
 // histLine reports whether a line is of a histogram: a row, or what stands above rows.
@@ -39,7 +45,8 @@ func histLine(text string) (row, ok bool) {
 	if _, ok := bucketOf(text); ok {
 		return true, true
 	}
-	return false, arrowHead.MatchString(text) || mapHead.MatchString(text) || keyLine.MatchString(text) || preamble(text)
+	return false, arrowHead.MatchString(text) || mapHead.MatchString(text) ||
+		keyLine.MatchString(text) || preamble(text)
 }
 
 // mayStartHistogram spares most lines of a long log the expressions.
@@ -48,7 +55,8 @@ func mayStartHistogram(text string) bool {
 		return false
 	}
 	key := strings.Index(text, " = ")
-	return strings.IndexByte("@[(^", text[0]) >= 0 || strings.HasSuffix(text, "|") || strings.HasSuffix(text, "istribution") || key > 0 && key <= 40 || len(text) < 12 ||
+	return strings.IndexByte("@[(^", text[0]) >= 0 || strings.HasSuffix(text, "|") ||
+		strings.HasSuffix(text, "istribution") || key > 0 && key <= 40 || len(text) < 12 ||
 		hitEnd(text) || strings.HasPrefix(text, "Attaching ") || strings.Contains(text, " -> ")
 }
 
@@ -81,7 +89,8 @@ func claimHistogram(lines []paste.Line) int {
 		}
 		return true
 	})
-	if rows < 2 && (rows == 0 || !strings.Contains(lines[end-1].Text, "|") || singleRow.MatchString(strings.TrimSpace(lines[0].Text))) {
+	if rows < 2 && (rows == 0 || !strings.Contains(lines[end-1].Text, "|") ||
+		singleRow.MatchString(strings.TrimSpace(lines[0].Text))) {
 		return 0
 	}
 	return end
@@ -129,13 +138,15 @@ func measureOf(context string) measure {
 		return ofBacklog
 	case has("bitesize", "kbytes", "size_t"):
 		return ofSizes
-	case has("disk = "), has("block device i/o", "block i/o", "biolatency", "block_rq_issue", "block_rq_complete", "bio latency"):
+	case has("disk = "), has("block device i/o", "block i/o", "biolatency", "block_rq_issue",
+		"block_rq_complete", "bio latency"):
 		return ofDisk
 	case has("off-cpu time"), offCPUDist.MatchString(context):
 		return ofOffCPU
 	case has("on-cpu time", "cpudist"):
 		return ofOnCPU
-	case has("operation latency", "ext4dist", "xfsdist", "btrfsdist", "nfsdist", "zfsdist", "f2fsdist", "operation = "), has("sys_enter_read", "sys_enter_write", "vfs_read", "vfs_write", "fsync"):
+	case has("operation latency", "ext4dist", "xfsdist", "btrfsdist", "nfsdist", "zfsdist",
+		"f2fsdist", "operation = "), has("sys_enter_read", "sys_enter_write", "vfs_read", "vfs_write", "fsync"):
 		return ofFiles
 	case has("irq event time", "softirq = ", "hardirq = ", "hardirqs", "softirqs"):
 		return ofInterrup
@@ -241,7 +252,8 @@ func barCut(lines []string) bool {
 		return false
 	}
 	_, row := bucketOf(lines[n-1])
-	return row && strings.Contains(lines[n-1], "|") && !closedBar.MatchString(lines[n-1]) && closedBar.MatchString(lines[n-2])
+	return row && strings.Contains(lines[n-1], "|") && !closedBar.MatchString(lines[n-1]) &&
+		closedBar.MatchString(lines[n-2])
 }
 
 // tracedFunction is the function that funclatency names above its table.
@@ -290,7 +302,8 @@ func readHistogram(p *attach.Part) attach.Reading {
 	if h := slower(foreground, worst); h != nil && r.State == attach.Healthy {
 		r.State, r.Signs, r.Facts = attach.CannotTell, nil, nil
 		s := h.seconds()
-		r.Means += fmt.Sprintf(" But of %s %s of %s values are %s or longer.", h.key, count(h.from(0.010/s)), count(h.total()), h.value(h.border(0.010/s)))
+		r.Means += fmt.Sprintf(" But of %s %s of %s values are %s or longer.", h.key,
+			count(h.from(0.010/s)), count(h.total()), h.value(h.border(0.010/s)))
 	}
 	scriptMeaning(&r, p.Script, all)
 	if slices.ContainsFunc(all, func(h *histogram) bool { return h.cut }) && r.State == attach.Healthy {
@@ -336,12 +349,15 @@ func histMeaning(r *attach.Reading, what measure, main *histogram) {
 		r.Not = "The text does not say whose requests waited."
 		s := main.seconds()
 		if s > 0 && main.from(0.010/s) == 0 && main.total() >= 100 {
-			r.State, r.Means = attach.Healthy, fmt.Sprintf("No call of these took %s.", main.value(main.border(0.010/s)))
+			r.State, r.Means = attach.Healthy, fmt.Sprintf("No call of these took %s.",
+				main.value(main.border(0.010/s)))
 			r.Not = "Many short calls may add up; the text does not say whose requests waited."
 		} else if s > 0 && main.total() >= 100 && main.from(0.010/s) >= main.total()/100 {
-			r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate, Share: main.from(0.010/s) / main.total(),
+			r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate,
+				Share: main.from(0.010/s) / main.total(),
 				Proof: []string{main.part(0.010/s) + " of the calls took 10 ms or longer"}})
-			r.Means = main.part(0.010/s) + " of the calls took 10 ms or longer, with page cache hits and misses in one: they may have waited for a disk, a lock of the file or a writeback."
+			r.Means = main.part(0.010/s) +
+				" of the calls took 10 ms or longer, with page cache hits and misses in one: they may have waited for a disk, a lock of the file or a writeback."
 			r.Next = append(r.Next, ask("biolatency-bpfcc -m 10 1", 0, "whether the disk took that time"))
 		}
 	case ofOnCPU:
@@ -366,7 +382,10 @@ func histMeaning(r *attach.Reading, what measure, main *histogram) {
 	case ofQueries:
 		r.Means = "It is how long a database took for queries: what it waited for meanwhile is not in it."
 		if s := main.seconds(); s > 0 && main.from(0.100/s) > 0 {
-			r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Where: fmt.Sprintf("the database: %s queries from %s on", count(main.from(0.100/s)), main.value(main.border(0.100/s)))})
+			r.Signs = append(r.Signs,
+				attach.Sign{Grade: attach.Outside,
+					Where: fmt.Sprintf("the database: %s queries from %s on",
+						count(main.from(0.100/s)), main.value(main.border(0.100/s)))})
 		}
 	case ofWork:
 		r.Means = "It is how long work waited for threads of the kernel: write-back, timers and the like. No request waits for most of it."

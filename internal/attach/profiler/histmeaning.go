@@ -33,16 +33,21 @@ func runQueueMeaning(r *attach.Reading, h *histogram) {
 			r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Against, Share: long})
 		}
 	default:
-		proof := fmt.Sprintf("%s of the waits for a CPU were %s or longer, %s ten ms or longer", part, limit, h.part(0.010/s))
+		proof := fmt.Sprintf("%s of the waits for a CPU were %s or longer, %s ten ms or longer",
+			part, limit, h.part(0.010/s))
 		r.Means = upper(proof) + ": threads that could run waited, for a busy CPU or for their cgroup's quota."
 		r.Not = "A throttled cgroup looks the same here: the wait counts from the wake-up on, whatever kept the thread off."
 		cause := "cpu-contention"
 		if long >= 0.20 {
 			cause = "runqueue-saturation"
 		}
-		r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Candidate, Share: long, Proof: []string{proof}},
-			attach.Sign{Cause: "cpu-throttled", Grade: attach.Candidate, Share: long, Proof: []string{"a quota that is used up delays threads in the same way"}})
-		r.Next = append(r.Next, ask("cat /sys/fs/cgroup/CGROUP/cpu.stat; sleep 10; cat /sys/fs/cgroup/CGROUP/cpu.stat", 0, "nr_throttled that rises says quota; else it is the CPUs"))
+		r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Candidate, Share: long,
+			Proof: []string{proof}},
+			attach.Sign{Cause: "cpu-throttled", Grade: attach.Candidate, Share: long,
+				Proof: []string{"a quota that is used up delays threads in the same way"}})
+		r.Next = append(r.Next,
+			ask("cat /sys/fs/cgroup/CGROUP/cpu.stat; sleep 10; cat /sys/fs/cgroup/CGROUP/cpu.stat",
+				0, "nr_throttled that rises says quota; else it is the CPUs"))
 	}
 }
 
@@ -60,17 +65,20 @@ func diskMeaning(r *attach.Reading, h *histogram) {
 		r.Means = fmt.Sprintf("The disk answered in time: %s of the I/Os took 10 ms or longer.", h.part(0.010/s))
 		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Against, Share: slow})
 	case h.from(0.060/s)/n >= 0.01 && n >= 200:
-		proof := fmt.Sprintf("%s of %s I/Os took 10 ms or longer; p99 %s to %s", h.part(0.010/s), count(n), h.value(h.at(0.99).low), h.value(h.at(0.99).high))
+		proof := fmt.Sprintf("%s of %s I/Os took 10 ms or longer; p99 %s to %s", h.part(0.010/s),
+			count(n), h.value(h.at(0.99).low), h.value(h.at(0.99).high))
 		r.State = attach.Ill
 		r.Means = "The disk is slow: " + proof + "."
-		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Found, Sure: finding.Possible, Share: slow, Proof: []string{proof}})
+		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Found,
+			Sure: finding.Possible, Share: slow, Proof: []string{proof}})
 		r.Next = append(r.Next, record(0, "whose requests waited for it"))
 	case h.at(0.5).low >= 0.001/s && h.from(0.060/s)/n < 0.01: // a rotating disk in health looks so
 		r.Means = fmt.Sprintf("%s of the I/Os took 10 ms or longer, which rotating and remote disks do without being ill.", h.part(0.010/s))
 		r.Next = append(r.Next, record(0, "whether requests waited for it"))
 	default:
 		r.Means = fmt.Sprintf("%s of the I/Os took 10 ms or longer, which rotating and remote disks do without being ill.", h.part(0.010/s))
-		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate, Share: slow, Proof: []string{fmt.Sprintf("%s of the I/Os took 10 ms or longer", h.part(0.010/s))}})
+		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate,
+			Share: slow, Proof: []string{fmt.Sprintf("%s of the I/Os took 10 ms or longer", h.part(0.010/s))}})
 		r.Next = append(r.Next, record(0, "whether requests waited for it"))
 	}
 }
@@ -91,8 +99,10 @@ func queueLenMeaning(r *attach.Reading, h *histogram) {
 	r.Means = fmt.Sprintf("In %s of the samples at least one thread waited for a CPU.", pct(waiting))
 	r.Not = "A length is no time: how long threads waited is not in it, and on some versions a cgroup counts as one."
 	if waiting >= 0.30 {
-		r.Signs = append(r.Signs, attach.Sign{Cause: "cpu-contention", Grade: attach.Candidate, Share: waiting, Proof: []string{fmt.Sprintf("threads were queued in %s of the samples", pct(waiting))}},
-			attach.Sign{Cause: "cpu-throttled", Grade: attach.Candidate, Share: waiting, Proof: []string{"threads behind a quota that is used up may count as queued"}})
+		r.Signs = append(r.Signs, attach.Sign{Cause: "cpu-contention", Grade: attach.Candidate,
+			Share: waiting, Proof: []string{fmt.Sprintf("threads were queued in %s of the samples", pct(waiting))}},
+			attach.Sign{Cause: "cpu-throttled", Grade: attach.Candidate, Share: waiting,
+				Proof: []string{"threads behind a quota that is used up may count as queued"}})
 	}
 	r.Next = append(r.Next, ask("runqlat-bpfcc 10 1", 0, "how long they waited"))
 }

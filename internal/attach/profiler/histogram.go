@@ -177,7 +177,8 @@ func (h *histogram) seconds() float64 {
 
 // unitOf says which time a column's label names; "" if none.
 func unitOf(label string) string {
-	words := strings.FieldsFunc(strings.ToLower(label), func(r rune) bool { return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9') })
+	words := strings.FieldsFunc(strings.ToLower(label),
+		func(r rune) bool { return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9') })
 	for _, w := range words {
 		switch {
 		case w == "usecs", w == "us", w == "usec", w == "microseconds", w == "lat_us":
@@ -238,9 +239,11 @@ func (h *histogram) says() string {
 		return strings.TrimPrefix(h.key+": no values", ": ")
 	}
 	mid, far := h.at(0.5), h.at(0.99)
-	line := fmt.Sprintf("median %s to %s, p99 %s to %s, %s values", h.value(mid.low), h.value(mid.high), h.value(far.low), h.value(far.high), count(n))
+	line := fmt.Sprintf("median %s to %s, p99 %s to %s, %s values", h.value(mid.low),
+		h.value(mid.high), h.value(far.low), h.value(far.high), count(n))
 	if last := h.at(1); n < enoughForP99 {
-		line = fmt.Sprintf("%s, median %s to %s, the largest %s to %s", attach.Plural(int(n), "value"), h.value(mid.low), h.value(mid.high), h.value(last.low), h.value(last.high))
+		line = fmt.Sprintf("%s, median %s to %s, the largest %s to %s",
+			attach.Plural(int(n), "value"), h.value(mid.low), h.value(mid.high), h.value(last.low), h.value(last.high))
 	}
 	if s := h.seconds(); s > 0 && n > 0 {
 		said := 0.0
@@ -301,7 +304,8 @@ func (h *histogram) border(least float64) float64 {
 // latency reports whether a map's name says that its values are times which somebody waited.
 func (h *histogram) latency() bool {
 	name := strings.TrimPrefix(mapName(h.label), "@")
-	return h.seconds() > 0 && slices.ContainsFunc(strings.Split(strings.ToLower(name), "_"), func(w string) bool { return latencyWords[w] })
+	return h.seconds() > 0 && slices.ContainsFunc(strings.Split(strings.ToLower(name), "_"),
+		func(w string) bool { return latencyWords[w] })
 }
 
 var latencyWords = words("lat latency latencies delay wait waited waiting")

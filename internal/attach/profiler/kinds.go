@@ -9,7 +9,10 @@ import (
 // Kinds lists the kinds of this room.
 func Kinds() []*attach.Kind {
 	return append([]*attach.Kind{
-		perfReport, perfScript, perfStat, schedLatency, schedHist, schedMap, straceCount, ltraceCount, straceLines, ltraceLines, perfTrace, perfTraceSum, bpfHistogram, bpfStacks, foldedStacks, bpfMaps, linuxKI,
-		perfThreads, perfAnnotate, perfC2C, kernelTrace, functionGraph, cyclictest, schbench, btt, blkparse, perfLock, asyncProfiler, ioProfile, rbspy,
+		perfReport, perfScript, perfStat, schedLatency, schedHist, schedMap, straceCount,
+		ltraceCount, straceLines, ltraceLines, perfTrace, perfTraceSum, bpfHistogram, bpfStacks,
+		foldedStacks, bpfMaps, linuxKI,
+		perfThreads, perfAnnotate, perfC2C, kernelTrace, functionGraph, cyclictest, schbench, btt,
+		blkparse, perfLock, asyncProfiler, ioProfile, rbspy,
 	}, slices.Concat(bpfTables(), lineKinds(), refused)...)
 }

@@ -54,16 +54,27 @@ var (
 )
 
 // kiHeads are lines that only LinuxKI prints, by what they have in them.
-var kiHeads = []string{"SCHEDULER ACTIVITY REPORT", "SYSTEM CALL REPORT", "CPU ACTIVITY REPORT", "HARDCLOCK REPORT", "HARDCLOCK STACK TRACES", "HARDCLOCK entries",
-	"SLEEP REPORT", "PHYSICAL DEVICE REPORT", "FILE ACTIVITY REPORT", "Kernel Functions executed during profile", "functions calling sleep()", "Functions calling sleep()",
-	"leep stack traces (sort by", "Report of non-idle kernel", "PIDs Waiting on RunQ", "Tasks sorted by System Time", "Tasks sorted by", "Top Files sorted by", "PROCESS MEMORY REPORT",
-	"NETWORK ACTIVITY REPORT", "COOP REPORT", "RUNQ LATENCY REPORT", "COOPERATING/COMPETING TASKS", "Tasks woken up by this task", "Tasks that have woken up this task", "Soft IRQ events", "Hard IRQ events", "Thundering Herd Detection", "- Top Wait Functions -", "- Top Hardclock Functions -", "- Top System Calls -", "- Total I/O -"}
+var kiHeads = []string{"SCHEDULER ACTIVITY REPORT", "SYSTEM CALL REPORT", "CPU ACTIVITY REPORT",
+	"HARDCLOCK REPORT", "HARDCLOCK STACK TRACES", "HARDCLOCK entries",
+	"SLEEP REPORT", "PHYSICAL DEVICE REPORT", "FILE ACTIVITY REPORT",
+	"Kernel Functions executed during profile", "functions calling sleep()", "Functions calling sleep()",
+	"leep stack traces (sort by", "Report of non-idle kernel", "PIDs Waiting on RunQ",
+	"Tasks sorted by System Time", "Tasks sorted by", "Top Files sorted by", "PROCESS MEMORY REPORT",
+	"NETWORK ACTIVITY REPORT", "COOP REPORT", "RUNQ LATENCY REPORT", "COOPERATING/COMPETING TASKS",
+	"Tasks woken up by this task", "Tasks that have woken up this task", "Soft IRQ events",
+	"Hard IRQ events", "Thundering Herd Detection", "- Top Wait Functions -",
+	"- Top Hardclock Functions -", "- Top System Calls -", "- Total I/O -"}
 
 // kiWords are headers of its tables.
-var kiWords = [][]string{{"System", "Call", "Name", "Count", "Rate"}, {"Count", "Pct", "State", "Function"}, {"Count", "Pct", "Function"}, {"Count", "Pct", "Stack", "trace"}, {"Count", "Pct", "HARDCLOCK"},
-	{"node", "ncpu"}, {"cpu", "node", "Total", "Busy"}, {"cpu", "node", "Busy"}, {"device", "rw", "avque"}, {"PID", "Count", "SlpPcnt"},
-	{"nCPU", "sys%"}, {"Busy", "sys", "usr", "idle"}, {"Pct", "SlpTime", "Slp%"}, {"Count", "Pct", "SlpTime"}, {"PID", "RunTime", "SysTime"}, {"wpct", "avg"}, {"count", "wpct", "avg"},
-	{"Count", "USER%", "SYS%"}, {"IRQ", "Name", "Count", "ElpTime"}, {"IRQ", "Name", "Count"}, {"PID", "Wakeups", "MaxWakeups"},
+var kiWords = [][]string{{"System", "Call", "Name", "Count", "Rate"},
+	{"Count", "Pct", "State", "Function"}, {"Count", "Pct", "Function"},
+	{"Count", "Pct", "Stack", "trace"}, {"Count", "Pct", "HARDCLOCK"},
+	{"node", "ncpu"}, {"cpu", "node", "Total", "Busy"}, {"cpu", "node", "Busy"},
+	{"device", "rw", "avque"}, {"PID", "Count", "SlpPcnt"},
+	{"nCPU", "sys%"}, {"Busy", "sys", "usr", "idle"}, {"Pct", "SlpTime", "Slp%"},
+	{"Count", "Pct", "SlpTime"}, {"PID", "RunTime", "SysTime"}, {"wpct", "avg"}, {"count", "wpct", "avg"},
+	{"Count", "USER%", "SYS%"}, {"IRQ", "Name", "Count", "ElpTime"}, {"IRQ", "Name", "Count"},
+	{"PID", "Wakeups", "MaxWakeups"},
 	{"Count", "SlpTime", "Msec/Slp"}, {"Device", "IO/s", "MB/s", "AvIOsz"}, {"LLC_ref", "LLC_hits"}}
 
 // mostKI is longer than any line of LinuxKI: a stack has at most 16 functions.
@@ -84,14 +95,22 @@ func kiLineOf(text string) kiLine {
 		}
 	}
 	switch {
-	case strings.HasPrefix(text, "RunTime") && strings.Contains(text, ":"), strings.HasPrefix(text, "RunQTime"), kiHot.MatchString(text), kiSleepFunc.MatchString(text),
-		kiCallPart.MatchString(text), kiCall.MatchString(text), kiTask.MatchString(text), kiTrace.MatchString(text), kiDevice.MatchString(text),
-		kiNode.MatchString(text), kiWaitFunc.MatchString(text), kiWaker.MatchString(text), kiHerd.MatchString(text), strings.HasPrefix(text, "SleepTime"):
+	case strings.HasPrefix(text, "RunTime") && strings.Contains(text, ":"),
+		strings.HasPrefix(text, "RunQTime"), kiHot.MatchString(text), kiSleepFunc.MatchString(text),
+		kiCallPart.MatchString(text), kiCall.MatchString(text), kiTask.MatchString(text),
+		kiTrace.MatchString(text), kiDevice.MatchString(text),
+		kiNode.MatchString(text), kiWaitFunc.MatchString(text), kiWaker.MatchString(text),
+		kiHerd.MatchString(text), strings.HasPrefix(text, "SleepTime"):
 		return kiSure
-	case kiDisk.MatchString(text), kiCounters.MatchString(text), kiProcess.MatchString(text), kiParent.MatchString(text), kiStack.MatchString(text), kiSleepStack.MatchString(text), kiIRQ.MatchString(text),
-		strings.Contains(text, "[Next") || strings.Contains(text, "[Prev") || strings.Contains(text, "[Table of"), kiSection.MatchString(text),
-		strings.Trim(text, "^=*- .…") == "", strings.HasPrefix(text, "Warning: "), header(text, "Count", "USER", "SYS", "INTR"),
-		strings.HasPrefix(text, "device: 0x"), kiFile.MatchString(text), kiWrapped(text), strings.HasPrefix(text, "The percentages below"), strings.HasPrefix(text, "of the Thread's total"), strings.HasPrefix(text, "User code or System"),
+	case kiDisk.MatchString(text), kiCounters.MatchString(text), kiProcess.MatchString(text),
+		kiParent.MatchString(text), kiStack.MatchString(text), kiSleepStack.MatchString(text), kiIRQ.MatchString(text),
+		strings.Contains(text, "[Next") || strings.Contains(text, "[Prev") ||
+			strings.Contains(text, "[Table of"), kiSection.MatchString(text),
+		strings.Trim(text, "^=*- .…") == "", strings.HasPrefix(text, "Warning: "),
+		header(text, "Count", "USER", "SYS", "INTR"),
+		strings.HasPrefix(text, "device: 0x"), kiFile.MatchString(text), kiWrapped(text),
+		strings.HasPrefix(text, "The percentages below"),
+		strings.HasPrefix(text, "of the Thread's total"), strings.HasPrefix(text, "User code or System"),
 		strings.HasPrefix(text, "%") && strings.Contains(text, "msecs"), kiNumbersOnly(text), kiPairs(text):
 		return kiWeak
 	}
@@ -114,8 +133,10 @@ func kiPairs(text string) bool {
 	return ok && kiKeys[strings.ToLower(strings.TrimSpace(key))]
 }
 
-var kiKeys = map[string]bool{"busy": true, "sys": true, "user": true, "irq": true, "runq": true, "sleep": true, "hardirq": true, "softirq": true, "last cpu": true,
-	"policy": true, "runqpri": true, "runqidle": true, "runtime": true, "sleeptime": true, "runqtime": true, "total": true, "hardirq_s": true}
+var kiKeys = map[string]bool{"busy": true, "sys": true, "user": true, "irq": true, "runq": true,
+	"sleep": true, "hardirq": true, "softirq": true, "last cpu": true,
+	"policy": true, "runqpri": true, "runqidle": true, "runtime": true, "sleeptime": true,
+	"runqtime": true, "total": true, "hardirq_s": true}
 
 func claimKI(lines []paste.Line) int {
 	if first := strings.TrimSpace(lines[0].Text); !mayStartKI(first) || kiLineOf(first) == kiNone {

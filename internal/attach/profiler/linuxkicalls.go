@@ -16,15 +16,18 @@ func (k *kiReport) readCalls(r *attach.Reading) {
 		return
 	}
 	k.says("system calls")
-	calls := slices.SortedStableFunc(slices.Values(k.calls), func(a, b kiCallRow) int { return cmp.Compare(b.elapsed, a.elapsed) })
+	calls := slices.SortedStableFunc(slices.Values(k.calls),
+		func(a, b kiCallRow) int { return cmp.Compare(b.elapsed, a.elapsed) })
 	for _, c := range calls[:min(2, len(calls))] {
 		name := c.name
 		if c.file != "" {
 			name += " of " + c.file
 		}
-		line := fmt.Sprintf("%s: %s took %s, %s each (longest %s)", name, attach.Plural(c.count, "call"), lasts(c.elapsed), lasts(c.elapsed/float64(max(c.count, 1))), lasts(c.max))
+		line := fmt.Sprintf("%s: %s took %s, %s each (longest %s)", name,
+			attach.Plural(c.count, "call"), lasts(c.elapsed), lasts(c.elapsed/float64(max(c.count, 1))), lasts(c.max))
 		if c.asleep+c.queued+c.running > 0 {
-			line += fmt.Sprintf("; of it %s CPU, %s asleep, %s for a CPU", lasts(c.running), lasts(c.asleep), lasts(c.queued))
+			line += fmt.Sprintf("; of it %s CPU, %s asleep, %s for a CPU", lasts(c.running),
+				lasts(c.asleep), lasts(c.queued))
 		}
 		if c.rate > 0 {
 			line += fmt.Sprintf("; over %s, by its rate", lasts(float64(c.count)/c.rate))
@@ -44,7 +47,8 @@ func (k *kiReport) readCalls(r *attach.Reading) {
 	}
 	for _, c := range calls {
 		if c.errs > 0 && c.errs >= c.count*9/10 && notYet[c.name] == "" && c.elapsed >= 0.2*first.elapsed {
-			r.Means += fmt.Sprintf(" %d of %d calls of %s failed, so this time is for nothing.", c.errs, c.count, c.name)
+			r.Means += fmt.Sprintf(" %d of %d calls of %s failed, so this time is for nothing.",
+				c.errs, c.count, c.name)
 		}
 	}
 }
@@ -57,15 +61,19 @@ func (k *kiReport) callOnCPU(r *attach.Reading, c *kiCallRow) {
 		r.Means += fmt.Sprintf(" By its rate that is %.3g CPUs' time.", c.running*c.rate/float64(c.count))
 	}
 	r.Not = "A slow read here is no slow disk."
-	if c.running/float64(max(c.count, 1)) < 50e-6 || callWaits[c.name] != waitDisk && c.name != "read" && c.name != "write" && c.name != "readv" && c.name != "writev" {
+	if c.running/float64(max(c.count, 1)) < 50e-6 || callWaits[c.name] != waitDisk &&
+		c.name != "read" && c.name != "write" && c.name != "readv" && c.name != "writev" {
 		return
 	}
 	// To copy some pages takes microseconds. Much more is a fault of a virtual machine's memory on
 	// its host, which looks like CPU time in the guest, or a lock that is spun for.
 	proof := fmt.Sprintf("%s of CPU for each %s", lasts(c.running/float64(max(c.count, 1))), c.name)
-	r.Signs = append(r.Signs, attach.Sign{Cause: "page-fault", Grade: attach.Candidate, Share: share, Proof: []string{proof + ": a virtual machine's memory that its host has yet to map costs that"}},
-		attach.Sign{Cause: "kernel-lock", Grade: attach.Candidate, Share: share, Proof: []string{proof + ": so does spinning for a lock"}})
-	r.Next = append(r.Next, ask("perf record -a -g -- sleep 10; perf report --stdio --no-children", 0, "what the kernel does in these calls; in a virtual machine, on its host as well"))
+	r.Signs = append(r.Signs, attach.Sign{Cause: "page-fault", Grade: attach.Candidate,
+		Share: share, Proof: []string{proof + ": a virtual machine's memory that its host has yet to map costs that"}},
+		attach.Sign{Cause: "kernel-lock", Grade: attach.Candidate, Share: share,
+			Proof: []string{proof + ": so does spinning for a lock"}})
+	r.Next = append(r.Next, ask("perf record -a -g -- sleep 10; perf report --stdio --no-children",
+		0, "what the kernel does in these calls; in a virtual machine, on its host as well"))
 }
 
 // callAsleep is a call in which threads slept.
@@ -77,11 +85,14 @@ func (k *kiReport) callAsleep(r *attach.Reading, c *kiCallRow) {
 			funcs[name] += amount
 		}
 	}
-	r.Means = fmt.Sprintf("%s sleeps %s of its time, most of it in %s; %s.", c.name, pct(c.asleep/c.elapsed), attach.Largest(funcs)[0], c.sleeps.figures("of its time"))
+	r.Means = fmt.Sprintf("%s sleeps %s of its time, most of it in %s; %s.", c.name,
+		pct(c.asleep/c.elapsed), attach.Largest(funcs)[0], c.sleeps.figures("of its time"))
 	before := len(r.Signs)
 	c.sleeps.signs(r, finding.Possible)
 	if len(r.Signs) == before && c.sleeps.share(waitedPeer) >= 0.3 && k.spends(c.asleep) {
-		r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Share: c.sleeps.share(waitedPeer), Where: "the peer: the thread waits for data from the network"})
+		r.Signs = append(r.Signs,
+			attach.Sign{Grade: attach.Outside, Share: c.sleeps.share(waitedPeer),
+				Where: "the peer: the thread waits for data from the network"})
 	}
 }
 
@@ -125,18 +136,22 @@ func (k *kiReport) readSleep(r *attach.Reading) {
 		return
 	}
 	if share := w.share(waitedPeer); share >= 0.4 {
-		r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Share: share, Where: "the peer: the thread waits for data from the network"})
+		r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Share: share,
+			Where: "the peer: the thread waits for data from the network"})
 		r.Means = fmt.Sprintf("%s of the waiting is for the network.", pct(share))
 		return
 	}
 	if share := w.share(waitedDriver); share >= 0.4 {
-		r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Share: share, Where: "a driver of the kernel: it sleeps for fixed times until its device is ready"})
-		r.Means = fmt.Sprintf("%s of the waiting: a driver sleeps until its device is ready (%s).", pct(share), w.where(waitedDriver, 2))
+		r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Share: share,
+			Where: "a driver of the kernel: it sleeps for fixed times until its device is ready"})
+		r.Means = fmt.Sprintf("%s of the waiting: a driver sleeps until its device is ready (%s).",
+			pct(share), w.where(waitedDriver, 2))
 		r.Not = "The functions above it in the stack name the driver. Whoever wants a lock that it holds waits as long."
 		return
 	}
 	if share := w.share(waitedOther); share >= 0.3 {
-		r.Means = fmt.Sprintf("%s of the waiting is in functions that no rule knows: %s.", pct(share), w.where(waitedOther, 2))
+		r.Means = fmt.Sprintf("%s of the waiting is in functions that no rule knows: %s.",
+			pct(share), w.where(waitedOther, 2))
 	} else if r.Means == "" {
 		r.Means = "It sleeps without work, as far as the functions say."
 	}
@@ -167,7 +182,8 @@ func (k *kiReport) readProfile(r *attach.Reading) {
 	got := p.reading()
 	if p == &k.stacks && len(k.hot.samples) > 0 {
 		got.Figures = append(k.hot.sum().figures()[:1], got.Figures[1:]...)
-		top := slices.MaxFunc(p.samples, func(a, b sample) int { return cmp.Compare(a.weight*named(&a), b.weight*named(&b)) })
+		top := slices.MaxFunc(p.samples,
+			func(a, b sample) int { return cmp.Compare(a.weight*named(&a), b.weight*named(&b)) })
 		got.Figures = append(got.Figures, fmt.Sprintf("%s of all in one stack: %s", pct(top.weight), top.says(5)))
 	}
 	r.Signs = append(r.Signs, got.Signs...)

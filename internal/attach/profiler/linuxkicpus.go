@@ -62,6 +62,7 @@ func (k *kiReport) readCPUs(r *attach.Reading) {
 	}
 	r.Means = proof + "."
 	r.Not = "Which threads wait for this CPU, and how long, is not in it."
-	r.Signs = append(r.Signs, attach.Sign{Cause: "softirq", Grade: attach.Candidate, Share: full.softirq, Proof: []string{proof}})
+	r.Signs = append(r.Signs, attach.Sign{Cause: "softirq", Grade: attach.Candidate,
+		Share: full.softirq, Proof: []string{proof}})
 	r.Next = append(r.Next, ask("cat /proc/softirqs /proc/interrupts; sleep 10; cat /proc/softirqs /proc/interrupts", 0, "which softirqs and interrupts CPU "+full.cpu+" serves"))
 }

@@ -70,14 +70,16 @@ func (k *kiReport) readLive(r *attach.Reading) {
 	var figures []string
 	for i, w := range k.waits {
 		if i == 0 {
-			figures = append(figures, fmt.Sprintf("it slept %s in %s, %s, the longest of them %s", lasts(w.seconds), w.name, attach.Plural(w.count, "time"), lasts(w.longest)))
+			figures = append(figures, fmt.Sprintf("it slept %s in %s, %s, the longest of them %s",
+				lasts(w.seconds), w.name, attach.Plural(w.count, "time"), lasts(w.longest)))
 		}
 		if w.longest > longest.longest {
 			longest = w
 		}
 	}
 	for _, d := range k.disks[:min(2, len(k.disks))] {
-		figures = append(figures, fmt.Sprintf("%s: %s I/Os a second of this task, each queued %s ms and served in %s ms on average", d.name, count(d.rate), trim(d.wait), trim(d.service)))
+		figures = append(figures,
+			fmt.Sprintf("%s: %s I/Os a second of this task, each queued %s ms and served in %s ms on average", d.name, count(d.rate), trim(d.wait), trim(d.service)))
 	}
 	r.Figures = append(figures, r.Figures...)
 	if len(k.waits) > 0 {
@@ -87,7 +89,9 @@ func (k *kiReport) readLive(r *attach.Reading) {
 		k.says("I/O")
 	}
 	if longest.longest >= longWait {
-		line := fmt.Sprintf("one wait in %s took %s, of %s that took %s on average", longest.name, lasts(longest.longest), attach.Plural(longest.count, "wait"), lasts(longest.seconds/float64(max(longest.count, 1))))
+		line := fmt.Sprintf("one wait in %s took %s, of %s that took %s on average", longest.name,
+			lasts(longest.longest), attach.Plural(longest.count, "wait"),
+			lasts(longest.seconds/float64(max(longest.count, 1))))
 		r.Means = upper(line) + "."
 		r.Not = "That the disk is well because most waits are short: one long wait is a stall of its own."
 		if waitOf([]string{longest.name}) == waitedDisk {
@@ -97,7 +101,9 @@ func (k *kiReport) readLive(r *attach.Reading) {
 	}
 	for _, c := range k.calls {
 		if c.max >= longWait && len(r.Signs) == 0 {
-			r.Means = strings.TrimSpace(r.Means + fmt.Sprintf(" One call of %s took %s, of %s that took %s on average.", c.name, lasts(c.max), attach.Plural(c.count, "call"), lasts(c.elapsed/float64(max(c.count, 1)))))
+			r.Means = strings.TrimSpace(r.Means +
+				fmt.Sprintf(" One call of %s took %s, of %s that took %s on average.", c.name,
+					lasts(c.max), attach.Plural(c.count, "call"), lasts(c.elapsed/float64(max(c.count, 1)))))
 			return
 		}
 	}

@@ -103,7 +103,8 @@ func (k *kiReport) readDevices(r *attach.Reading) {
 		return
 	}
 	k.says("devices")
-	slowest := slices.MaxFunc(k.devices, func(a, b kiDeviceRow) int { return cmp.Compare(a.wait+a.serve, b.wait+b.serve) })
+	slowest := slices.MaxFunc(k.devices,
+		func(a, b kiDeviceRow) int { return cmp.Compare(a.wait+a.serve, b.wait+b.serve) })
 	ms := func(v float64) string { return lasts(v / 1000) }
 	r.Figures = append(r.Figures, fmt.Sprintf("%s: the slowest answers in %s and queues for %s on average, at %s",
 		attach.Plural(len(k.devices), "device"), ms(slowest.serve), ms(slowest.wait), perSecond(slowest.rate, 1)))
@@ -147,7 +148,8 @@ func (k *kiReport) readTrace(r *attach.Reading) {
 	}
 	for _, name := range attach.Largest(sums)[:min(2, len(sums))] {
 		c := k.traced[name]
-		line := fmt.Sprintf("%s: %s, %s in all, longest %s", name, attach.Plural(c.count, "call"), lasts(c.sum), lasts(c.longest))
+		line := fmt.Sprintf("%s: %s, %s in all, longest %s", name, attach.Plural(c.count, "call"),
+			lasts(c.sum), lasts(c.longest))
 		if c.failed > 0 {
 			line += fmt.Sprintf("; %d failed", c.failed)
 		}
@@ -172,7 +174,8 @@ func (k *kiReport) readHerds(r *attach.Reading) {
 		}
 	}
 	r.Figures = append(r.Figures, fmt.Sprintf("%s (pid %d) woke %s others at once; %s woke many so, %s in all",
-		worst.command, worst.pid, count(float64(worst.most)), attach.Plural(len(k.herds), "task"), attach.Plural(times, "time")))
+		worst.command, worst.pid, count(float64(worst.most)), attach.Plural(len(k.herds), "task"),
+		attach.Plural(times, "time")))
 	if r.Means == "" {
 		r.Means = "Threads that are woken at once crowd the CPUs, and the locks of what all of them then do: most of them may have been woken for nothing."
 		r.Not = "How long any of them waited then is in the run queue's and the locks' tables."
@@ -182,7 +185,8 @@ func (k *kiReport) readHerds(r *attach.Reading) {
 // readCounters adds what the CPUs' counters say.
 func (k *kiReport) readCounters(r *attach.Reading) {
 	if k.cpi > 0 {
-		r.Figures = append(r.Figures, fmt.Sprintf("%.2f cycles per instruction, %s of reads found in the last cache", k.cpi, pct(k.hits)))
+		r.Figures = append(r.Figures,
+			fmt.Sprintf("%.2f cycles per instruction, %s of reads found in the last cache", k.cpi, pct(k.hits)))
 	}
 }
 

@@ -74,7 +74,8 @@ const (
 )
 
 func readKIReport(p *attach.Part) *kiReport {
-	k := &kiReport{funcs: newWaiting(), sleepStacks: newWaiting(), irqs: map[string]float64{}, traced: map[string]*kiTraced{}}
+	k := &kiReport{funcs: newWaiting(), sleepStacks: newWaiting(), irqs: map[string]float64{},
+		traced: map[string]*kiTraced{}}
 	mode := kiOther
 	for _, text := range texts(p) {
 		switch {
@@ -101,7 +102,8 @@ func readKIReport(p *attach.Part) *kiReport {
 		case header(text, "Count", "USER%"):
 			mode = kiClock
 			continue
-		case header(text, "Count", "Pct"), strings.Contains(text, "HARDCLOCK"), strings.Contains(text, "non-idle kernel"):
+		case header(text, "Count", "Pct"), strings.Contains(text, "HARDCLOCK"),
+			strings.Contains(text, "non-idle kernel"):
 			mode = kiProfiling
 			continue
 		}

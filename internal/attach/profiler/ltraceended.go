@@ -46,7 +46,9 @@ func ending(r *attach.Reading, lines []string) bool {
 		return false
 	}
 	if n > 0 {
-		r.Figures = slices.Insert(r.Figures, 0, fmt.Sprintf("%s shown, the largest of %s bytes; %d got no memory", attach.Plural(n, "allocation"), count(asked), times))
+		r.Figures = slices.Insert(r.Figures, 0,
+			fmt.Sprintf("%s shown, the largest of %s bytes; %d got no memory",
+				attach.Plural(n, "allocation"), count(asked), times))
 	}
 	var out []string
 	if times > 0 {

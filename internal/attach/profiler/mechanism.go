@@ -81,7 +81,8 @@ func (p *profile) reading() attach.Reading {
 		ofFilter(&r, word, len(t.funcs))
 	}
 	if switched && len(r.Signs) == 0 {
-		r.State, r.Means = attach.CannotTell, "The samples are context switches and not CPU time: no lock stands out among what threads wait for."
+		r.State, r.Means = attach.CannotTell,
+			"The samples are context switches and not CPU time: no lock stands out among what threads wait for."
 	}
 	return r
 }
@@ -138,7 +139,8 @@ func (t *tally) mechanisms(r *attach.Reading) {
 			if in := t.share(t.reclaimSpin); rule.kind == account.WorkReclaim && in >= 0.005 {
 				spins = fmt.Sprintf("; %s of it spins for locks there", pct(in))
 			}
-			t.found(r, rule.cause, share, rule.because, fmt.Sprintf("%s of the busy CPU time is %s: %s", pct(share), what, rule.proof)+spins)
+			t.found(r, rule.cause, share, rule.because,
+				fmt.Sprintf("%s of the busy CPU time is %s: %s", pct(share), what, rule.proof)+spins)
 			if ofGroup {
 				r.Signs[len(r.Signs)-1].Remedy = cgroupRemedy
 			}
@@ -198,7 +200,8 @@ func (t *tally) locks(r *attach.Reading) {
 		if t.p.stacks || t.p.callers != nil || spin >= spinAlone {
 			t.found(r, cause, spin, because, line)
 		} else {
-			r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Candidate, Share: spin, BecauseOf: because, Proof: []string{line}})
+			r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Candidate,
+				Share: spin, BecauseOf: because, Proof: []string{line}})
 		}
 	}
 	if spin < 0.10 && !t.p.stacks {
@@ -231,24 +234,29 @@ func (t *tally) lists(r *attach.Reading) {
 		}
 	}
 	if share := t.share(part); share >= 0.20 {
-		proof := t.top(of, 2, 0.005) + ": these take the lock of a node's lists of pages; whether they spin for it is not in it"
-		r.Signs = append(r.Signs, attach.Sign{Cause: "kernel-lock", Grade: attach.Candidate, Share: share, Proof: []string{proof}})
+		proof := t.top(of, 2, 0.005) +
+			": these take the lock of a node's lists of pages; whether they spin for it is not in it"
+		r.Signs = append(r.Signs, attach.Sign{Cause: "kernel-lock", Grade: attach.Candidate,
+			Share: share, Proof: []string{proof}})
 	}
 }
 
 // rest says what has no kind of work of its own.
 func (t *tally) rest(r *attach.Reading) {
 	if share := t.share(t.assist); share >= 0.05 {
-		t.found(r, "mark-assist", share, "frequent-gc", fmt.Sprintf("%s is marking by goroutines that allocate (gcAssistAlloc)", pct(share)))
+		t.found(r, "mark-assist", share, "frequent-gc",
+			fmt.Sprintf("%s is marking by goroutines that allocate (gcAssistAlloc)", pct(share)))
 	}
 	if share := t.share(t.sweep); share >= 0.05 {
-		t.found(r, "sweep-assist", share, "frequent-gc", fmt.Sprintf("%s is sweeping by goroutines that allocate", pct(share)))
+		t.found(r, "sweep-assist", share, "frequent-gc",
+			fmt.Sprintf("%s is sweeping by goroutines that allocate", pct(share)))
 	}
 	if share := t.share(t.semaphore); share >= 0.20 {
 		t.found(r, "lock-contention", share, "",
 			fmt.Sprintf("%s is in system calls on System V semaphores (semtimedop, semctl): processes spin for the lock of a semaphore set", pct(share)))
 	} else if share := t.share(t.futex); share >= 0.20 {
-		t.found(r, "lock-contention", share, "", fmt.Sprintf("%s is in futex calls: threads contend for a lock of the program", pct(share)))
+		t.found(r, "lock-contention", share, "",
+			fmt.Sprintf("%s is in futex calls: threads contend for a lock of the program", pct(share)))
 	}
 	if share := t.share(t.clock); share >= 0.05 {
 		r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Share: share,
@@ -263,7 +271,8 @@ func (t *tally) found(r *attach.Reading, cause string, share float64, because, p
 		sure = finding.Supported
 	}
 	r.State = attach.Ill
-	r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Found, Sure: sure, Share: share, BecauseOf: because, Proof: []string{proof}})
+	r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Found, Sure: sure,
+		Share: share, BecauseOf: because, Proof: []string{proof}})
 }
 
 // conclude puts in a sentence what follows.
@@ -283,10 +292,12 @@ func (t *tally) conclude(r *attach.Reading) {
 		r.Next = append(r.Next, record(t.p.pid, "whose requests lose how much time to it"))
 		return
 	}
-	own := t.share(t.kinds[account.WorkOwn] + t.kinds[account.WorkLibrary] + t.kinds[account.WorkInterprets] + t.kinds[account.WorkMap] +
+	own := t.share(t.kinds[account.WorkOwn] + t.kinds[account.WorkLibrary] +
+		t.kinds[account.WorkInterprets] + t.kinds[account.WorkMap] +
 		t.kinds[account.WorkMemmove] + t.kinds[account.WorkInterface] + t.kinds[account.WorkAlloc])
 	inKernel := t.share(t.kinds[account.WorkKernel] + t.kinds[account.WorkSyscall])
-	ofGo := t.share(t.kinds[account.WorkGoRuntime] + t.kinds[account.WorkGoSched] + t.kinds[account.WorkGC] + t.kinds[account.WorkSpin])
+	ofGo := t.share(t.kinds[account.WorkGoRuntime] + t.kinds[account.WorkGoSched] +
+		t.kinds[account.WorkGC] + t.kinds[account.WorkSpin])
 	shown := t.idle
 	for _, part := range t.kinds {
 		shown += part
@@ -296,23 +307,28 @@ func (t *tally) conclude(r *attach.Reading) {
 	case shown < 0.2*t.whole && t.p.through.share > 2*shown/t.whole:
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("%s of the samples are in what %s calls, and %s in the functions that are listed themselves: which ones it calls was cut off, or they have no symbols.", pct(t.p.through.share), t.p.through.name, pct(shown/t.whole))
-		r.Next = append(r.Next, ask("perf report --stdio --no-children --sort symbol", 0, "the functions by what they take themselves, of the same recording"))
+		r.Next = append(r.Next, ask("perf report --stdio --no-children --sort symbol", 0,
+			"the functions by what they take themselves, of the same recording"))
 	case shown < 0.2*t.whole:
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("Only %s of the samples are in what is here: the rest was filtered or cut off.", pct(shown/t.whole))
 	case t.share(t.ofNobody) > 0.2:
 		r.State = attach.CannotTell
 		r.Means = "It lists functions, and not whether they are the kernel's or a program's."
-		r.Next = append(r.Next, ask("perf report --stdio --no-children", 0, "the same with the modules, of the same recording"))
+		r.Next = append(r.Next, ask("perf report --stdio --no-children", 0,
+			"the same with the modules, of the same recording"))
 	case t.unnamed > 0 && len(t.funcs) == 0 && len(t.comms) > 0 && !t.p.stacks:
 		r.State = attach.CannotTell
 		r.Figures = []string{"by thread: " + t.top(t.comms, 3, 0)}
 		r.Means = "It is sorted by program or module alone: which functions took the time is not in it."
-		r.Next = append(r.Next, attach.Next{Command: "perf report --stdio --no-children --sort symbol", Why: "the functions, of the same recording"})
+		r.Next = append(r.Next,
+			attach.Next{Command: "perf report --stdio --no-children --sort symbol",
+				Why: "the functions, of the same recording"})
 	case len(t.p.below) > 0 && t.share(t.unnamed) > 0.5:
 		r.State = attach.CannotTell
 		r.Means = "The tree was cut off: which functions the time went into is not in it."
-		r.Next = append(r.Next, attach.Next{Command: "perf report --stdio --no-children", Why: "all of the call graphs, of the same recording"})
+		r.Next = append(r.Next, attach.Next{Command: "perf report --stdio --no-children",
+			Why: "all of the call graphs, of the same recording"})
 	case t.share(t.unnamed) > 0.5:
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("%s of the time has no symbol, so what it was cannot be said.", pct(t.share(t.unnamed)))
@@ -320,11 +336,13 @@ func (t *tally) conclude(r *attach.Reading) {
 	case inKernel >= 0.4:
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("%s of the busy CPU time is the kernel's, in functions that do not say whether it is more than the calls need.", pct(inKernel))
-		r.Next = append(r.Next, ask("perf trace -s -p PID -- sleep 10", t.p.pid, "which system calls that is, how many and how long"))
+		r.Next = append(r.Next, ask("perf trace -s -p PID -- sleep 10", t.p.pid,
+			"which system calls that is, how many and how long"))
 	case ofGo >= 0.35:
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("%s of the busy CPU time is Go's runtime; functions alone do not say whether its collector, its scheduler or its locks.", pct(ofGo))
-		r.Next = append(r.Next, ask("perf record -e cpu-clock -g -p PID -- sleep 10", t.p.pid, "with call graphs, attach perf script: what the runtime does it for"))
+		r.Next = append(r.Next, ask("perf record -e cpu-clock -g -p PID -- sleep 10", t.p.pid,
+			"with call graphs, attach perf script: what the runtime does it for"))
 	case shown-t.idle < 0.4*t.busy():
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("Of all samples %s are in what is here and not idle, and in them nothing stands out that makes threads stall; the rest was cut off.", pct((shown-t.idle)/t.whole))
@@ -332,11 +350,13 @@ func (t *tally) conclude(r *attach.Reading) {
 			r.Means = fmt.Sprintf("%s of the samples are in %s and what it calls, of which the largest is %s with %s; the rest was cut off.",
 				pct(t.p.below[below[0]]/t.whole), below[0], below[1], pct(t.p.below[below[1]]/t.whole))
 		}
-		r.Next = append(r.Next, ask("perf report --stdio --no-children --sort symbol", 0, "all functions by what they take themselves"))
+		r.Next = append(r.Next, ask("perf report --stdio --no-children --sort symbol", 0,
+			"all functions by what they take themselves"))
 	case own >= 0.5 && !t.p.stacks && t.share(t.mostOwn()) >= oneOwn:
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("%s of the busy CPU time is in one function of the program: it computes there, or it spins for a lock or a counter that threads share, which looks the same.", pct(t.share(t.mostOwn())))
-		r.Next = append(r.Next, ask("perf annotate --stdio -s FUNCTION", 0, "whether it stands at an atomic instruction or a pause"))
+		r.Next = append(r.Next, ask("perf annotate --stdio -s FUNCTION", 0,
+			"whether it stands at an atomic instruction or a pause"))
 	case own >= 0.5:
 		r.Means = fmt.Sprintf("%s of the busy CPU time is the program's own computing, which is no stall. No mechanism of the runtime or the kernel stands out.", pct(own))
 	default:

@@ -64,7 +64,9 @@ func readMemleak(p *attach.Part) attach.Reading {
 		r.Figures = append(r.Figures, line)
 	}
 	if first := all[0]; len(all) > 1 && first.bytes > 0 {
-		r.Figures = append(r.Figures, fmt.Sprintf("outstanding in all: %s bytes at first, %s in the last report", count(first.bytes), count(last.bytes)))
+		r.Figures = append(r.Figures,
+			fmt.Sprintf("outstanding in all: %s bytes at first, %s in the last report",
+				count(first.bytes), count(last.bytes)))
 	}
 	r.Means = "It lists memory that was allocated and not given back meanwhile: that is no latency."
 	r.Not = "That it leaks: what is kept on purpose, or is freed later, is listed likewise."

@@ -11,7 +11,8 @@ import (
 	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
-var perfAnnotate = &attach.Kind{Name: "perf annotate", Claim: claimAnnotate, Read: readAnnotate, Hints: []string{"Percent", " : ", ":", "│"}}
+var perfAnnotate = &attach.Kind{Name: "perf annotate", Claim: claimAnnotate, Read: readAnnotate,
+	Hints: []string{"Percent", " : ", ":", "│"}}
 
 var (
 	annotated = pattern.New(`^(Percent\s*\|\s*Source code|-{20,}$|(\d+\.\d+)?\s*:\s+[0-9a-f]+:|:\s*(\d+\s|[0-9a-f]{8,}|$)|(\d+\.\d+)\s+\S+:\d+$|:\s{2,}\S|:$)`)
@@ -36,14 +37,16 @@ func claimAnnotate(lines []paste.Line) int {
 		if instruction.MatchString(text) {
 			shares++
 		}
-		sure = sure || strings.Contains(text, "Disassembly of section") || strings.Contains(text, "%r") || strings.Contains(text, "%e")
+		sure = sure || strings.Contains(text, "Disassembly of section") ||
+			strings.Contains(text, "%r") || strings.Contains(text, "%e")
 		return strings.Count(text, "│") == 1
 	})
 	return attach.ClaimIf(sure && rows >= 3 && shares >= 1, n)
 }
 
 // atomics are how instructions start by which threads share memory, or wait for it.
-var atomics = []string{"lock ", "xchg", "pause", "ldaxr", "ldxr", "stxr", "stlxr", "cas", "ldadd", "swp", "yield", "wfe"}
+var atomics = []string{"lock ", "xchg", "pause", "ldaxr", "ldxr", "stxr", "stlxr", "cas", "ldadd",
+	"swp", "yield", "wfe"}
 
 func readAnnotate(p *attach.Part) attach.Reading {
 	type row struct {
@@ -69,7 +72,8 @@ func readAnnotate(p *attach.Part) attach.Reading {
 		r.Figures = append(r.Figures, "most samples: "+strings.Join(out, "; "))
 	}
 	r.Means = "It shows instructions within one function: which share of the whole the function has, and who waits, is not in it."
-	if len(rows) > 0 && slices.ContainsFunc(atomics, func(a string) bool { return strings.HasPrefix(rows[0].what, a) }) {
+	if len(rows) > 0 && slices.ContainsFunc(atomics,
+		func(a string) bool { return strings.HasPrefix(rows[0].what, a) }) {
 		r.Means += " Most of them are at an instruction by which threads share memory."
 	}
 	r.Not = "A sample often counts for an instruction behind the one that took the time."

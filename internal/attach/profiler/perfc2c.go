@@ -10,7 +10,8 @@ import (
 )
 
 var perfC2C = &attach.Kind{Name: "perf c2c", Claim: claimC2C, Read: readC2C,
-	Hints: []string{"Trace Event Information", "Shared Data Cache", "Shared Cache Line", "Global Shared", "LLC Misses", "Load MESI", "Store L1D", "Load Remote"}}
+	Hints: []string{"Trace Event Information", "Shared Data Cache", "Shared Cache Line",
+		"Global Shared", "LLC Misses", "Load MESI", "Store L1D", "Load Remote"}}
 
 var (
 	c2cHead = pattern.New(`^(=+$|Trace Event Information|Shared Data Cache Line Table|Shared Cache Line Distribution Pareto|Global Shared Cache Line Event|c2c details|Total records\s+:|Load (Operations|Fill|LLC|Local|Remote|MESI)|Store |Locked |LLC Misses|No Page Map Rejects|Unable to parse data source|# ?-+ (Cacheline|Total)|(\w[\w ./()-]*?)\s+:\s+[\d.]+%?$)`)
@@ -29,9 +30,11 @@ func claimC2C(lines []paste.Line) int {
 	heads, tables := 0, false
 	n := claimed(lines, func(_ int, text string) bool {
 		switch {
-		case c2cHead.MatchString(text), heads > 3 && strings.HasPrefix(text, "Cacheline") && c2cSum.MatchString(text), strings.HasPrefix(text, "Events ") && strings.Contains(text, ": cpu/mem-"):
+		case c2cHead.MatchString(text), heads > 3 && strings.HasPrefix(text, "Cacheline") &&
+			c2cSum.MatchString(text), strings.HasPrefix(text, "Events ") && strings.Contains(text, ": cpu/mem-"):
 			heads++
-			tables = tables || strings.Contains(text, "Shared Data Cache Line Table") || strings.Contains(text, "Distribution Pareto")
+			tables = tables || strings.Contains(text, "Shared Data Cache Line Table") ||
+				strings.Contains(text, "Distribution Pareto")
 			return true
 		case strings.HasPrefix(text, "#"):
 			return tables && !perfHead(text) || tables && strings.Trim(text, "# .") == ""
@@ -66,7 +69,8 @@ func readC2C(p *attach.Part) attach.Reading {
 	remote, ok1 := number(sums["Load Remote HITM"])
 	local, ok2 := number(sums["Load Local HITM"])
 	if ok && ok1 && ok2 && loads > 0 {
-		r.Figures = append(r.Figures, fmt.Sprintf("%s of %s loads found a line that another CPU had written (HITM), %s of them on another node", count(remote+local), count(loads), count(remote)))
+		r.Figures = append(r.Figures,
+			fmt.Sprintf("%s of %s loads found a line that another CPU had written (HITM), %s of them on another node", count(remote+local), count(loads), count(remote)))
 		if remote+local == 0 {
 			r.Means += " No load here found a line that another CPU had written."
 		}

@@ -15,7 +15,8 @@ var softEvents = words(`cpu-clock task-clock cycles cpu-cycles instructions page
 // scriptEvent reports whether a name is of an event that perf samples.
 func scriptEvent(name string) bool {
 	base, sub, ok := strings.Cut(name, ":")
-	return softEvents[base] || strings.HasPrefix(base, "cpu_") || strings.HasPrefix(base, "cpu/") || ok && sub != "" && eventSystems[base]
+	return softEvents[base] || strings.HasPrefix(base, "cpu_") || strings.HasPrefix(base, "cpu/") ||
+		ok && sub != "" && eventSystems[base]
 }
 
 // eventSystems are subsystems of tracepoints and probes.
@@ -29,7 +30,8 @@ func cpuEvent(event string) bool {
 		return true
 	}
 	name := strings.ToLower(event)
-	return strings.Contains(name, "cycles") && !strings.Contains(name, "stalled") || strings.HasPrefix(name, "cpu-clock") || strings.HasPrefix(name, "task-clock") ||
+	return strings.Contains(name, "cycles") && !strings.Contains(name, "stalled") ||
+		strings.HasPrefix(name, "cpu-clock") || strings.HasPrefix(name, "task-clock") ||
 		strings.HasPrefix(name, "cpu_clk") || name == "itimer" || strings.HasPrefix(name, "cpu/clock")
 }
 
@@ -62,7 +64,8 @@ func scriptEvents(e *scriptedEvent, title, event string) attach.Reading {
 	case base == "sched":
 		r.Means = "These are scheduler events and no CPU samples: a thread that leaves its CPU mostly has nothing to do."
 		r.Not = "Time off CPU follows only from pairs of switches, and waits for work are most of it."
-		r.Next = []attach.Next{ask("perf sched timehist", 0, "it pairs the switches: how long threads waited, and for a CPU"),
+		r.Next = []attach.Next{ask("perf sched timehist", 0,
+			"it pairs the switches: how long threads waited, and for a CPU"),
 			ask("perf sched latency", 0, "the delay of each task")}
 	case strings.Contains(event, "offcpu") || strings.Contains(event, "off-cpu"):
 		r.Means = "The samples are time off CPU: waits, most of which are for work."

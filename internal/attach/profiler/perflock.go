@@ -9,7 +9,8 @@ import (
 	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
-var perfLock = &attach.Kind{Name: "perf lock", Claim: claimPerfLock, Read: readPerfLock, Hints: []string{"contended", "wait"}}
+var perfLock = &attach.Kind{Name: "perf lock", Claim: claimPerfLock, Read: readPerfLock,
+	Hints: []string{"contended", "wait"}}
 
 var (
 	// "  40   50.25 us   8.10 us   1.26 us   spinlock   native_write_msr+0x6"
@@ -27,8 +28,11 @@ func claimPerfLock(lines []paste.Line) int {
 		return 0
 	}
 	return claimed(lines, func(_ int, text string) bool {
-		return lockHead(text) || contentionRow.MatchString(text) || lockRow.MatchString(text) || strings.HasPrefix(text, "=== output for debug") || strings.HasPrefix(text, "bad: ") ||
-			strings.HasPrefix(text, "bad rate") || strings.HasPrefix(text, "histogram of") || strings.HasPrefix(text, "0x") || strings.HasPrefix(text, "acquire") || strings.HasPrefix(text, "contended:") ||
+		return lockHead(text) || contentionRow.MatchString(text) || lockRow.MatchString(text) ||
+			strings.HasPrefix(text, "=== output for debug") || strings.HasPrefix(text, "bad: ") ||
+			strings.HasPrefix(text, "bad rate") || strings.HasPrefix(text, "histogram of") ||
+			strings.HasPrefix(text, "0x") || strings.HasPrefix(text, "acquire") ||
+			strings.HasPrefix(text, "contended:") ||
 			strings.HasPrefix(text, "release") || strings.HasPrefix(text, "contention_")
 	})
 }
@@ -69,7 +73,8 @@ func lockRowOf(text string) (row lockRowSum, ok bool) {
 		row.sum, _ = number(m[2])
 		row.longest, _ = number(m[4])
 		row.sum, row.longest = row.sum*unitSeconds(m[3]), row.longest*unitSeconds(m[5])
-		spins := m[8] == "spinlock" || strings.HasPrefix(m[8], "rwlock") || strings.HasSuffix(m[9], "(spinlock)") || strings.HasSuffix(m[9], "(rwlock)")
+		spins := m[8] == "spinlock" || strings.HasPrefix(m[8], "rwlock") ||
+			strings.HasSuffix(m[9], "(spinlock)") || strings.HasSuffix(m[9], "(rwlock)")
 		row.doubted = spins && row.longest >= spunTooLong
 		if _, thread := whole(m[8]); thread {
 			row.background = kernelsOwn(m[9]) || row.n == 1
@@ -176,7 +181,8 @@ func readPerfLock(p *attach.Part) attach.Reading {
 		r.Means = fmt.Sprintf("Threads waited %s for locks of the kernel, %s at most: that is little.", lasts(total), lasts(worst))
 	case total >= 0.1 && total-background < 0.1:
 		r.Means = "Nearly all of it are waits of threads of the kernel, or single waits: which lock is not in it, and a thread that waits for work at a semaphore looks the same."
-		r.Next = append(r.Next, ask("perf lock contention -ab -- sleep 10", 0, "which functions wait, and for what kind of lock"))
+		r.Next = append(r.Next, ask("perf lock contention -ab -- sleep 10", 0,
+			"which functions wait, and for what kind of lock"))
 	case total >= 0.1:
 		r.Signs = append(r.Signs, attach.Sign{Cause: "kernel-lock", Grade: attach.Candidate, Proof: r.Figures[:1]})
 		r.Next = append(r.Next, record(0, "whose requests waited for it"))
@@ -191,9 +197,11 @@ func lockDoubts(r *attach.Reading, doubted []string, n int, total, worst float64
 		return
 	}
 	r.Figures = append(r.Figures, fmt.Sprintf("without these: %s, longest %s", lasts(total), lasts(worst)))
-	r.Means += fmt.Sprintf(" Without these threads waited %s for locks of the kernel, %s at most.", lasts(total), lasts(worst))
+	r.Means += fmt.Sprintf(" Without these threads waited %s for locks of the kernel, %s at most.",
+		lasts(total), lasts(worst))
 	if total >= 0.1 {
-		r.Signs = append(r.Signs, attach.Sign{Cause: "kernel-lock", Grade: attach.Candidate, Proof: []string{r.Figures[len(r.Figures)-1]}})
+		r.Signs = append(r.Signs, attach.Sign{Cause: "kernel-lock", Grade: attach.Candidate,
+			Proof: []string{r.Figures[len(r.Figures)-1]}})
 		r.Next = append(r.Next, record(0, "whose requests waited for it"))
 	}
 }

@@ -11,16 +11,20 @@ import (
 	"github.com/whystall/whystall/internal/format/paste"
 )
 
-var perfReport = &attach.Kind{Name: "perf report", Claim: claimPerfReport, Read: readPerfReport, Hints: []string{"%", "#", "PerfTop:", "pcnt", "Samples: ", "Overhead", "Children"}}
+var perfReport = &attach.Kind{Name: "perf report", Claim: claimPerfReport, Read: readPerfReport,
+	Hints: []string{"%", "#", "PerfTop:", "pcnt", "Samples: ", "Overhead", "Children"}}
 
 // perfHead reports whether a line is of the head of perf report or perf top.
 func perfHead(text string) bool {
 	text = strings.TrimSpace(text)
 	if strings.HasPrefix(text, "#") {
 		rest := strings.TrimSpace(text[1:])
-		return rest == "" || strings.HasPrefix(rest, "Samples:") || strings.HasPrefix(rest, "Event count") || strings.HasPrefix(rest, "To display the perf.data") ||
-			strings.HasPrefix(rest, "Total Lost Samples") || strings.HasPrefix(rest, "Overhead ") || strings.HasPrefix(rest, "Children ") ||
-			strings.HasPrefix(rest, "........") || strings.HasPrefix(rest, "comm: ") || strings.HasPrefix(rest, "dso: ") || strings.HasPrefix(rest, "(Tip:") ||
+		return rest == "" || strings.HasPrefix(rest, "Samples:") ||
+			strings.HasPrefix(rest, "Event count") || strings.HasPrefix(rest, "To display the perf.data") ||
+			strings.HasPrefix(rest, "Total Lost Samples") || strings.HasPrefix(rest, "Overhead ") ||
+			strings.HasPrefix(rest, "Children ") ||
+			strings.HasPrefix(rest, "........") || strings.HasPrefix(rest, "comm: ") ||
+			strings.HasPrefix(rest, "dso: ") || strings.HasPrefix(rest, "(Tip:") ||
 			strings.HasPrefix(rest, "(Cannot load tips") || strings.HasPrefix(rest, "========") || perfHeaderField(rest)
 	}
 	return perfTopHead(text)
@@ -28,9 +32,13 @@ func perfHead(text string) bool {
 
 // perfTopHead reports whether a line heads the screen of perf top or of perf report.
 func perfTopHead(text string) bool {
-	return strings.HasPrefix(text, "PerfTop:") || strings.HasPrefix(text, "Samples: ") && strings.Contains(text, "of event") ||
-		header(text, "Overhead", "Shared", "Object") || header(text, "Overhead", "Command") || header(text, "Children", "Self") || header(text, "Overhead", "Symbol") ||
-		strings.HasPrefix(text, "ESC: exit, ENTER|") || strings.HasPrefix(text, "Press '?' for help on key bindings") || strings.HasPrefix(text, "For a higher level overview, try:") ||
+	return strings.HasPrefix(text, "PerfTop:") || strings.HasPrefix(text, "Samples: ") &&
+		strings.Contains(text, "of event") ||
+		header(text, "Overhead", "Shared", "Object") || header(text, "Overhead", "Command") ||
+		header(text, "Children", "Self") || header(text, "Overhead", "Symbol") ||
+		strings.HasPrefix(text, "ESC: exit, ENTER|") ||
+		strings.HasPrefix(text, "Press '?' for help on key bindings") ||
+		strings.HasPrefix(text, "For a higher level overview, try:") ||
 		header(text, "samples", "pcnt", "function") || strings.HasPrefix(text, "____") && strings.Trim(text, "_ ") == ""
 }
 
@@ -38,7 +46,8 @@ func perfTopHead(text string) bool {
 func perfHeaderField(rest string) bool {
 	name, _, ok := strings.Cut(rest, " : ")
 	if !ok {
-		return strings.HasPrefix(rest, "captured on") || strings.HasPrefix(rest, "event : name") || strings.HasPrefix(rest, "node") || strings.HasPrefix(rest, "missing features")
+		return strings.HasPrefix(rest, "captured on") || strings.HasPrefix(rest, "event : name") ||
+			strings.HasPrefix(rest, "node") || strings.HasPrefix(rest, "missing features")
 	}
 	first, _, _ := strings.Cut(strings.TrimSpace(name), " ")
 	return perfHeaderFields[first]
@@ -84,13 +93,15 @@ func claimPerfReport(lines []paste.Line) int {
 // columnsHead reports whether a line names the columns of rows.
 func columnsHead(text string) bool {
 	text = strings.TrimSpace(strings.TrimPrefix(text, "#"))
-	return strings.HasPrefix(text, "Overhead ") || strings.HasPrefix(text, "Children ") && strings.Contains(text, "Self")
+	return strings.HasPrefix(text, "Overhead ") || strings.HasPrefix(text, "Children ") &&
+		strings.Contains(text, "Self")
 }
 
 // inGraph reports whether a line is of the call graph below a row that starts at column indent.
 func inGraph(text string, indent int) bool {
 	trimmed := strings.TrimLeft(text, " \t")
-	return len(text)-len(trimmed) > indent+2 && trimmed != "" && !strings.HasPrefix(trimmed, "#") || strings.HasPrefix(trimmed, "|") || strings.HasPrefix(trimmed, "---")
+	return len(text)-len(trimmed) > indent+2 && trimmed != "" && !strings.HasPrefix(trimmed, "#") ||
+		strings.HasPrefix(trimmed, "|") || strings.HasPrefix(trimmed, "---")
 }
 
 // perfSection is the rows of one event.
@@ -120,7 +131,8 @@ func readPerfReport(p *attach.Part) attach.Reading {
 	sections := perfSections(p)
 	best := &sections[0]
 	for i := range sections {
-		if s := &sections[i]; s.rows > 0 && (best.rows == 0 || s.top && s.rows > best.rows && s.event == best.event || !cpuEvent(best.event) && cpuEvent(s.event)) {
+		if s := &sections[i]; s.rows > 0 && (best.rows == 0 || s.top && s.rows > best.rows &&
+			s.event == best.event || !cpuEvent(best.event) && cpuEvent(s.event)) {
 			best = s
 		}
 	}
@@ -133,7 +145,8 @@ func readPerfReport(p *attach.Part) attach.Reading {
 		title += " of event " + best.event
 	}
 	if best.samples > 0 {
-		title += ", " + strings.Replace(attach.Plural(best.samples, "sample"), strconv.Itoa(best.samples), best.about, 1)
+		title += ", " + strings.Replace(attach.Plural(best.samples, "sample"),
+			strconv.Itoa(best.samples), best.about, 1)
 	}
 	if best.event != "" && !cpuEvent(best.event) {
 		best.p.counts = true
@@ -192,7 +205,8 @@ func perfSections(p *attach.Part) []perfSection {
 			continue
 		}
 		got, ok := perfRowOf(text)
-		if ok && got.mark == "" && row.mark != "" && (onScreen(l.Text, screen) || foldedChain.MatchString(text)) && len(below) < most {
+		if ok && got.mark == "" && row.mark != "" &&
+			(onScreen(l.Text, screen) || foldedChain.MatchString(text)) && len(below) < most {
 			below = append(below, l.Text)
 			continue
 		}

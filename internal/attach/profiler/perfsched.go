@@ -12,9 +12,12 @@ import (
 )
 
 var (
-	schedLatency = &attach.Kind{Name: "perf sched latency", Claim: claimSchedLatency, Read: readSchedLatency, Hints: []string{"| avg:", "Runtime ms", "-----", "TOTAL:", "Tasks "}}
-	schedHist    = &attach.Kind{Name: "perf sched timehist", Claim: claimSchedHist, Read: readSchedHist, Hints: []string{"] ", "sch delay", "Runtime summary", "sched-in", "-----"}}
-	schedMap     = &attach.Kind{Name: "perf sched map", Claim: claimSchedMap, Read: readSchedMap, Hints: []string{" secs"}}
+	schedLatency = &attach.Kind{Name: "perf sched latency", Claim: claimSchedLatency,
+		Read: readSchedLatency, Hints: []string{"| avg:", "Runtime ms", "-----", "TOTAL:", "Tasks "}}
+	schedHist = &attach.Kind{Name: "perf sched timehist", Claim: claimSchedHist,
+		Read: readSchedHist, Hints: []string{"] ", "sch delay", "Runtime summary", "sched-in", "-----"}}
+	schedMap = &attach.Kind{Name: "perf sched map", Claim: claimSchedMap, Read: readSchedMap,
+		Hints: []string{" secs"}}
 )
 
 var (
@@ -52,7 +55,8 @@ func claimSchedLatency(lines []paste.Line) int {
 		switch {
 		case latencyRow.MatchString(text), latencyEnd.MatchString(text):
 			sure = true
-		case strings.HasPrefix(text, "Task ") && strings.Contains(text, "Runtime ms"), strings.Trim(text, "-=* ") == "", strings.HasPrefix(text, "INFO: ") && strings.Contains(text, "%"):
+		case strings.HasPrefix(text, "Task ") && strings.Contains(text, "Runtime ms"),
+			strings.Trim(text, "-=* ") == "", strings.HasPrefix(text, "INFO: ") && strings.Contains(text, "%"):
 		default:
 			return false
 		}
@@ -95,12 +99,15 @@ func readSchedOld(p *attach.Part) attach.Reading {
 			worst = t
 		}
 	}
-	r.Title = fmt.Sprintf("perf sched's first table of delays, %s, %s switches, in nanoseconds", attach.Plural(tasks, "task"), count(n))
-	r.Figures = []string{fmt.Sprintf("longest of all: %s ms, %s, whose mean is %s ms", trim(worst.longest/1e6), worst.name, trim(worst.avg/1e6)),
+	r.Title = fmt.Sprintf("perf sched's first table of delays, %s, %s switches, in nanoseconds",
+		attach.Plural(tasks, "task"), count(n))
+	r.Figures = []string{fmt.Sprintf("longest of all: %s ms, %s, whose mean is %s ms",
+		trim(worst.longest/1e6), worst.name, trim(worst.avg/1e6)),
 		fmt.Sprintf("%s ms of waiting for a CPU in all", trim(waited))}
 	r.Means = "It has no time on CPUs, so nothing tells what share of their time tasks waited."
 	r.Not = "A longest delay is one of many. A throttled cgroup counts as delay too."
-	r.Next = append(r.Next, ask("perf sched record -- sleep 10; perf sched latency", 0, "the same with the time on CPUs"))
+	r.Next = append(r.Next, ask("perf sched record -- sleep 10; perf sched latency", 0,
+		"the same with the time on CPUs"))
 	return r
 }
 
@@ -129,18 +136,22 @@ func readSchedLatency(p *attach.Part) attach.Reading {
 		switches += t.switches
 		waited += t.avg * t.switches
 	}
-	r := attach.Reading{Title: fmt.Sprintf("perf sched latency, %s, %s ms on CPUs, %s switches", attach.Plural(len(tasks), "task"), trim(run), count(switches)), State: attach.CannotTell}
+	r := attach.Reading{Title: fmt.Sprintf("perf sched latency, %s, %s ms on CPUs, %s switches",
+		attach.Plural(len(tasks), "task"), trim(run), count(switches)), State: attach.CannotTell}
 	if len(tasks) == 0 || switches == 0 {
 		r.Means = "It has no task that ran."
 		return r
 	}
-	byWait := slices.SortedFunc(slices.Values(tasks), func(a, b taskDelay) int { return cmp.Compare(b.avg*b.switches, a.avg*a.switches) })
+	byWait := slices.SortedFunc(slices.Values(tasks),
+		func(a, b taskDelay) int { return cmp.Compare(b.avg*b.switches, a.avg*a.switches) })
 	for _, t := range byWait[:min(2, len(byWait))] {
 		name := t.name
 		if t.merged {
 			name += fmt.Sprintf(" (%s)", attach.Plural(t.threads, "thread"))
 		}
-		r.Figures = append(r.Figures, fmt.Sprintf("%s: mean delay %s ms over %s switches, longest %s ms, ran %s ms", name, trim(t.avg), count(t.switches), trim(t.longest), trim(t.run)))
+		r.Figures = append(r.Figures,
+			fmt.Sprintf("%s: mean delay %s ms over %s switches, longest %s ms, ran %s ms", name,
+				trim(t.avg), count(t.switches), trim(t.longest), trim(t.run)))
 	}
 	longest := slices.MaxFunc(tasks, func(a, b taskDelay) int { return cmp.Compare(a.longest, b.longest) })
 	all := "all"
@@ -155,9 +166,11 @@ func readSchedLatency(p *attach.Part) attach.Reading {
 		all = "these"
 	}
 	if !ended {
-		r.Flaws = append(r.Flaws, "its line TOTAL is not in it, so rows may have been cut off: sums are of those that are here")
+		r.Flaws = append(r.Flaws,
+			"its line TOTAL is not in it, so rows may have been cut off: sums are of those that are here")
 	}
-	r.Figures = append(r.Figures, fmt.Sprintf("longest of %s: %s ms, %s; mean of %s %.3g ms", all, trim(longest.longest), longest.name, all, waited/switches))
+	r.Figures = append(r.Figures, fmt.Sprintf("longest of %s: %s ms, %s; mean of %s %.3g ms", all,
+		trim(longest.longest), longest.name, all, waited/switches))
 	if more {
 		r.Title = fmt.Sprintf("perf sched latency, %s listed of more", attach.Plural(len(tasks), "task"))
 	}
@@ -196,13 +209,16 @@ func delayMeaning(r *attach.Reading, waited, run, n, longest float64) {
 		proof := fmt.Sprintf("of %s switches one waited %s ms for a CPU", count(n), trim(longest))
 		r.Means = fmt.Sprintf("%s: how often that is, so few do not say. In all they waited %s ms for a CPU and had one for %s ms.", upper(proof), trim(waited), trim(run))
 		r.Signs = append(r.Signs, attach.Sign{Cause: "cpu-contention", Grade: attach.Candidate, Proof: []string{proof}},
-			attach.Sign{Cause: "cpu-throttled", Grade: attach.Candidate, Proof: []string{"a quota that is used up delays tasks in the same way"}})
-		r.Next = append(r.Next, ask("perf sched record -- sleep 10; perf sched latency -s max", 0, "how long all tasks waited"))
+			attach.Sign{Cause: "cpu-throttled", Grade: attach.Candidate,
+				Proof: []string{"a quota that is used up delays tasks in the same way"}})
+		r.Next = append(r.Next, ask("perf sched record -- sleep 10; perf sched latency -s max", 0,
+			"how long all tasks waited"))
 	case n < 50:
 		r.Means = fmt.Sprintf("No mean follows from %s.", attach.Plural(int(n), "switch"))
 	case waited+run < 100 && longest < 20: // the recorder's own start is most of so little
 		r.Means = fmt.Sprintf("%s ms on CPUs and %s ms of waiting for one are too little to judge: the recording's own work may be most of it.", trim(run), trim(waited))
-	case share < 0.05 && longest < 20, waited/n < 0.1 && longest < 5: // a thread that runs for microseconds waits as long
+	case share < 0.05 && longest < 20, waited/n < 0.1 &&
+		longest < 5: // a thread that runs for microseconds waits as long
 		r.State = attach.Healthy
 		r.Means = fmt.Sprintf("Tasks got a CPU at once: they waited %s ms in the mean and %s ms at most.", trim(waited/n), trim(longest))
 		r.Signs = append(r.Signs, attach.Sign{Cause: "cpu-contention", Grade: attach.Against, Share: share})
@@ -215,9 +231,13 @@ func delayMeaning(r *attach.Reading, waited, run, n, longest float64) {
 		if share >= 0.4 {
 			cause = "runqueue-saturation"
 		}
-		r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Candidate, Share: share, Proof: []string{proof}},
-			attach.Sign{Cause: "cpu-throttled", Grade: attach.Candidate, Share: share, Proof: []string{"a quota that is used up delays tasks in the same way"}})
-		r.Next = append(r.Next, ask("cat /sys/fs/cgroup/CGROUP/cpu.stat; sleep 10; cat /sys/fs/cgroup/CGROUP/cpu.stat", 0, "nr_throttled that rises says quota; else it is the CPUs"))
+		r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Candidate, Share: share,
+			Proof: []string{proof}},
+			attach.Sign{Cause: "cpu-throttled", Grade: attach.Candidate, Share: share,
+				Proof: []string{"a quota that is used up delays tasks in the same way"}})
+		r.Next = append(r.Next,
+			ask("cat /sys/fs/cgroup/CGROUP/cpu.stat; sleep 10; cat /sys/fs/cgroup/CGROUP/cpu.stat",
+				0, "nr_throttled that rises says quota; else it is the CPUs"))
 	}
 }
 
@@ -234,16 +254,22 @@ func trim(f float64) string {
 
 func claimSchedHist(lines []paste.Line) int {
 	rows := 0
-	if first := strings.TrimSpace(lines[0].Text); strings.Contains(first, "] ") && !strings.Contains(first, " [0") && !summaryRow.MatchString(first) {
+	if first := strings.TrimSpace(lines[0].Text); strings.Contains(first, "] ") &&
+		!strings.Contains(first, " [0") && !summaryRow.MatchString(first) {
 		return 0
 	}
 	n := claimed(lines, func(_ int, text string) bool {
 		switch {
 		case histRow.MatchString(text), summaryRow.MatchString(text):
 			rows++
-		case histEvent.MatchString(text), header(text, "time", "cpu"), strings.HasPrefix(text, "[tid/pid]"), strings.Trim(text, "-= ") == "", text == "Runtime summary", header(text, "comm", "parent", "sched-in"),
-			strings.HasPrefix(text, "(count)"), strings.HasPrefix(text, "Samples ") && strings.HasSuffix(text, "do not have callchains."), strings.HasPrefix(text, "Terminated tasks:"), strings.HasPrefix(text, "Idle stats:"),
-			strings.HasPrefix(text, "CPU ") && strings.Contains(text, "idle for"), strings.HasPrefix(text, "Total number of"), strings.HasPrefix(text, "Total run time"),
+		case histEvent.MatchString(text), header(text, "time", "cpu"),
+			strings.HasPrefix(text, "[tid/pid]"), strings.Trim(text, "-= ") == "",
+			text == "Runtime summary", header(text, "comm", "parent", "sched-in"),
+			strings.HasPrefix(text, "(count)"), strings.HasPrefix(text, "Samples ") &&
+				strings.HasSuffix(text, "do not have callchains."),
+			strings.HasPrefix(text, "Terminated tasks:"), strings.HasPrefix(text, "Idle stats:"),
+			strings.HasPrefix(text, "CPU ") && strings.Contains(text, "idle for"),
+			strings.HasPrefix(text, "Total number of"), strings.HasPrefix(text, "Total run time"),
 			strings.HasPrefix(text, "Total scheduling time"), strings.HasPrefix(text, "<idle>"):
 		default:
 			return false
@@ -298,12 +324,15 @@ func readSchedHist(p *attach.Part) attach.Reading {
 	slices.Sort(delays)
 	worst := longestTask(byTask, func(t *taskDelay) float64 { return t.avg })
 	longest := delays[len(delays)-1]
-	r.Title = fmt.Sprintf("perf sched timehist, %s of %s", attach.Plural(len(delays), "switch"), attach.Plural(len(byTask), "task"))
+	r.Title = fmt.Sprintf("perf sched timehist, %s of %s", attach.Plural(len(delays), "switch"),
+		attach.Plural(len(byTask), "task"))
 	r.Figures = append(r.Figures, "sch delay: "+spread(delays))
 	if worst.avg > 0 {
-		r.Figures = append(r.Figures, fmt.Sprintf("%s waited longest for a CPU: %s ms in %s", worst.name, trim(worst.avg), attach.Plural(int(worst.switches), "switch")))
+		r.Figures = append(r.Figures, fmt.Sprintf("%s waited longest for a CPU: %s ms in %s",
+			worst.name, trim(worst.avg), attach.Plural(int(worst.switches), "switch")))
 	}
-	r.Figures = append(r.Figures, fmt.Sprintf("%s ms waited for a CPU and %s ms on one, in these rows", trim(waited), trim(run)))
+	r.Figures = append(r.Figures,
+		fmt.Sprintf("%s ms waited for a CPU and %s ms on one, in these rows", trim(waited), trim(run)))
 	if moveMS > 0 {
 		r.Figures[0] += fmt.Sprintf(", of which %s ms before it was moved to another CPU", trim(moveMS))
 	}
@@ -345,7 +374,8 @@ func schedSummary(r attach.Reading, tasks map[string]*taskDelay, n int, run floa
 	r.Title = fmt.Sprintf("perf sched timehist, summary of %s", attach.Plural(n, "task"))
 	r.Figures = append(r.Figures, fmt.Sprintf("%s ran longest: %s ms of %s ms", top.name, trim(top.run), trim(run)))
 	r.Means = "It says who ran how long. How long tasks waited for a CPU is not in the summary."
-	r.Next = append(r.Next, attach.Next{Command: "perf sched latency", Why: "the same recording, with the delay of each task"})
+	r.Next = append(r.Next, attach.Next{Command: "perf sched latency",
+		Why: "the same recording, with the delay of each task"})
 	return r
 }
 
@@ -370,11 +400,13 @@ func readSchedMap(p *attach.Part) attach.Reading {
 			continue
 		}
 		rows++
-		if slices.ContainsFunc(fields[:len(fields)-1], func(f string) bool { return strings.TrimPrefix(f, "*") == "." }) {
+		if slices.ContainsFunc(fields[:len(fields)-1],
+			func(f string) bool { return strings.TrimPrefix(f, "*") == "." }) {
 			idle++
 		}
 	}
-	return attach.Reading{Title: fmt.Sprintf("perf sched map, %s", attach.Plural(rows, "switch")), State: attach.CannotTell,
+	return attach.Reading{Title: fmt.Sprintf("perf sched map, %s", attach.Plural(rows, "switch")),
+		State:   attach.CannotTell,
 		Figures: []string{fmt.Sprintf("an idle CPU at %d of %d switches", idle, rows)},
 		Means:   "It shows who ran on which CPU. How long tasks waited is not in it.",
 		Not:     "Many switches are no cause by themselves.",

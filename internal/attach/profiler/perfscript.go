@@ -42,7 +42,8 @@ func scriptHeadOf(text string) []string {
 		return nil
 	}
 	m := scriptHead.FindStringSubmatch(text)
-	if m == nil || !scriptEvent(m[7]) || m[4] == "" && m[5] == "" && m[6] == "" && m[8] != "" && !scriptFrame.MatchString(m[8]) {
+	if m == nil || !scriptEvent(m[7]) || m[4] == "" && m[5] == "" && m[6] == "" && m[8] != "" &&
+		!scriptFrame.MatchString(m[8]) {
 		return nil
 	}
 	return m
@@ -84,7 +85,8 @@ func claimPerfScript(lines []paste.Line) int {
 		case i == 0 && cut, heads > 0 && otherHead(text) != nil:
 		case heads > 0 && i+1 == len(lines) && cutThread(text, lines[i-1].Text):
 		case heads > 0 && scriptCut.MatchString(text):
-		case scriptFrame.MatchString(text) && (heads > 0 || !strings.HasPrefix(text, "0 ") || strings.Contains(text, "[unknown]")):
+		case scriptFrame.MatchString(text) && (heads > 0 || !strings.HasPrefix(text, "0 ") ||
+			strings.Contains(text, "[unknown]")):
 			frames++
 		case heads+frames > 0 && inlined.MatchString(text):
 		case scriptComment(text):
@@ -112,7 +114,8 @@ func scriptComment(text string) bool {
 		return false
 	}
 	rest = strings.TrimSpace(rest)
-	return rest == "" || rest == "========" || perfHeaderField(rest) || strings.HasPrefix(rest, "HEADER_") || strings.HasPrefix(rest, "contains ")
+	return rest == "" || rest == "========" || perfHeaderField(rest) ||
+		strings.HasPrefix(rest, "HEADER_") || strings.HasPrefix(rest, "contains ")
 }
 
 // scripted is what a part of perf script holds, by events.
@@ -220,10 +223,12 @@ func (e *scriptedEvent) frame(text string) {
 // kernelModule reports whether perf names the kernel or a module of it.
 func kernelModule(module string) bool {
 	switch {
-	case strings.HasPrefix(module, "[kernel"), strings.Contains(module, "vmlinux"), strings.HasSuffix(module, ".ko"), strings.Contains(module, ".ko."):
+	case strings.HasPrefix(module, "[kernel"), strings.Contains(module, "vmlinux"),
+		strings.HasSuffix(module, ".ko"), strings.Contains(module, ".ko."):
 		return true
 	case strings.HasPrefix(module, "["):
-		return module != "[unknown]" && module != "[vdso]" && module != "[heap]" && module != "[stack]" && module != "[vsyscall]" && !strings.HasPrefix(module, "[anon")
+		return module != "[unknown]" && module != "[vdso]" && module != "[heap]" &&
+			module != "[stack]" && module != "[vsyscall]" && !strings.HasPrefix(module, "[anon")
 	}
 	return false
 }
@@ -233,7 +238,8 @@ func readPerfScript(p *attach.Part) attach.Reading {
 	var best string
 	for _, name := range s.order {
 		b, e := s.events[best], s.events[name]
-		if b == nil || cpuEvent(name) && !cpuEvent(best) || cpuEvent(name) == cpuEvent(best) && e.p.number > b.p.number {
+		if b == nil || cpuEvent(name) && !cpuEvent(best) || cpuEvent(name) == cpuEvent(best) &&
+			e.p.number > b.p.number {
 			best = name
 		}
 	}
@@ -283,9 +289,11 @@ func (e *scriptedEvent) clock(r *attach.Reading, event string) {
 		}
 	}
 	busy, span := e.counted/1e9-float64(idle)*each/1e9, e.last-e.first
-	line := fmt.Sprintf("%s of %s each: %s of CPU time", attach.Plural(e.p.number, "sample"), lasts(each/1e9), lasts(busy))
+	line := fmt.Sprintf("%s of %s each: %s of CPU time", attach.Plural(e.p.number, "sample"),
+		lasts(each/1e9), lasts(busy))
 	if idle > 0 {
-		line = fmt.Sprintf("%s of %s each: %d of the idle task, and %s of CPU time", attach.Plural(e.p.number, "sample"), lasts(each/1e9), idle, lasts(busy))
+		line = fmt.Sprintf("%s of %s each: %d of the idle task, and %s of CPU time",
+			attach.Plural(e.p.number, "sample"), lasts(each/1e9), idle, lasts(busy))
 	}
 	if span > 0 {
 		line += " in " + lasts(span)

@@ -13,7 +13,8 @@ import (
 )
 
 var perfStat = &attach.Kind{Name: "perf stat", Claim: claimPerfStat, Read: readPerfStat,
-	Hints: []string{"Performance counter stats", "-clock", "seconds ", "context-switches", "cycles", "msec", "instructions", "<not ", "unit events", "faults", "-misses"}}
+	Hints: []string{"Performance counter stats", "-clock", "seconds ", "context-switches", "cycles",
+		"msec", "instructions", "<not ", "unit events", "faults", "-misses"}}
 
 var (
 	// "  240.16 msec task-clock  #  0.240 CPUs utilized", with the time first for -I
@@ -25,8 +26,10 @@ var (
 // statEvents are names by which a row without a comment is known.
 func statEvent(name string) bool {
 	base, _, _ := strings.Cut(name, ":")
-	return softEvents[base] || scriptEvent(name) || strings.HasPrefix(name, "L1-") || strings.HasPrefix(name, "LLC-") || strings.HasPrefix(name, "dTLB-") || strings.HasPrefix(name, "iTLB-") ||
-		strings.HasPrefix(name, "cache-") || strings.HasPrefix(name, "topdown") || strings.HasPrefix(name, "slots") || strings.Contains(name, "/") && strings.HasSuffix(name, "/")
+	return softEvents[base] || scriptEvent(name) || strings.HasPrefix(name, "L1-") ||
+		strings.HasPrefix(name, "LLC-") || strings.HasPrefix(name, "dTLB-") || strings.HasPrefix(name, "iTLB-") ||
+		strings.HasPrefix(name, "cache-") || strings.HasPrefix(name, "topdown") ||
+		strings.HasPrefix(name, "slots") || strings.Contains(name, "/") && strings.HasSuffix(name, "/")
 }
 
 // statLine is what a line of perf stat says; ok is false for a line of something else.
@@ -34,16 +37,22 @@ func statLine(text string) (sure, ok bool) {
 	if _, plain := statCSV(text); plain != "" {
 		return true, true
 	}
-	if m := statRow.FindStringSubmatch(text); m != nil && (statEvent(m[4]) || strings.HasPrefix(m[5], "#") && (m[3] != "" || strings.Contains(m[5], "/sec") || strings.Contains(m[5], "insn per cycle") || strings.Contains(m[5], "%"))) {
+	if m := statRow.FindStringSubmatch(text); m != nil &&
+		(statEvent(m[4]) || strings.HasPrefix(m[5], "#") &&
+			(m[3] != "" || strings.Contains(m[5], "/sec") ||
+				strings.Contains(m[5], "insn per cycle") || strings.Contains(m[5], "%"))) {
 		return true, true
 	} else if m != nil && (strings.HasPrefix(m[5], "(") || strings.ContainsAny(m[4], "._")) {
 		return false, true // an event of some CPU's own, among others
 	}
 	switch {
-	case strings.HasPrefix(text, "Performance counter stats for"), statTime.MatchString(text), strings.HasPrefix(text, "#") && strings.Contains(text, "counts unit events"):
+	case strings.HasPrefix(text, "Performance counter stats for"), statTime.MatchString(text),
+		strings.HasPrefix(text, "#") && strings.Contains(text, "counts unit events"):
 		return true, true
-	case strings.HasPrefix(text, "#") && strings.Contains(text, "stalled cycles per insn"), strings.HasPrefix(text, "#") && strings.Contains(text, "CPUs utilized"),
-		strings.HasPrefix(text, "Some events weren't counted"), strings.HasPrefix(text, "echo ") && strings.Contains(text, "nmi_watchdog"), strings.HasPrefix(text, "perf stat ..."),
+	case strings.HasPrefix(text, "#") && strings.Contains(text, "stalled cycles per insn"),
+		strings.HasPrefix(text, "#") && strings.Contains(text, "CPUs utilized"),
+		strings.HasPrefix(text, "Some events weren't counted"), strings.HasPrefix(text, "echo ") &&
+			strings.Contains(text, "nmi_watchdog"), strings.HasPrefix(text, "perf stat ..."),
 		strings.HasPrefix(text, "TopdownL1"):
 		return false, true
 	}
@@ -86,7 +95,8 @@ var (
 )
 
 func readStat(p *attach.Part) *stat {
-	s := &stat{counts: map[string]float64{}, comment: map[string]string{}, wide: statWide.MatchString(p.Command), cpus: map[string]map[string]bool{}}
+	s := &stat{counts: map[string]float64{}, comment: map[string]string{},
+		wide: statWide.MatchString(p.Command), cpus: map[string]map[string]bool{}}
 	last := ""
 	firstAt, lastAt := 0.0, 0.0
 	for _, text := range texts(p) {
@@ -146,7 +156,8 @@ func readStat(p *attach.Part) *stat {
 			s.comment[name] = m[5]
 		}
 		if f := strings.Fields(strings.TrimPrefix(m[5], "#")); len(f) > 1 && f[1] == "CPUs" {
-			if u, ok := number(strings.ReplaceAll(f[0], ",", ".")); ok && len(s.utilized) < most && (name != "cpu-clock" || !s.wide && s.target != "") {
+			if u, ok := number(strings.ReplaceAll(f[0], ",", ".")); ok && len(s.utilized) < most &&
+				(name != "cpu-clock" || !s.wide && s.target != "") {
 				s.utilized = append(s.utilized, u)
 			}
 		}
@@ -215,7 +226,8 @@ func readPerfStat(p *attach.Part) attach.Reading {
 		hasClock = false
 	case len(s.utilized) > 1:
 		used = attach.Median(s.utilized)
-		r.Figures = append(r.Figures, fmt.Sprintf("median %.3g CPUs used, %.3g to %.3g", used, slices.Min(s.utilized), slices.Max(s.utilized)))
+		r.Figures = append(r.Figures, fmt.Sprintf("median %.3g CPUs used, %.3g to %.3g", used,
+			slices.Min(s.utilized), slices.Max(s.utilized)))
 	case len(s.utilized) == 1:
 		used = s.utilized[0]
 		r.Figures = append(r.Figures, fmt.Sprintf("%.3g CPUs used", used))
@@ -227,11 +239,13 @@ func readPerfStat(p *attach.Part) attach.Reading {
 		r.Figures = append(r.Figures, fmt.Sprintf("%.3g CPUs used", used))
 	}
 	// Units and system-wide counts differ between versions: the tool's own ratio must agree.
-	if ran := clock / 1000; hasClock && used > 0 && len(s.utilized) == 1 && s.intervals == 0 && math.Abs(ran-used*s.elapsed) <= 0.2*ran {
+	if ran := clock / 1000; hasClock && used > 0 && len(s.utilized) == 1 && s.intervals == 0 &&
+		math.Abs(ran-used*s.elapsed) <= 0.2*ran {
 		r.Figures[0] = fmt.Sprintf("%s of CPU time in %s: %s", lasts(ran), lasts(s.elapsed), r.Figures[0])
 		// A mean of several runs ends with their number, which is no command's.
 		if command := strings.Trim(s.target, "'"); len(command)+2 == len(s.target) && command != "system wide" {
-			r.Facts = append(r.Facts, attach.Fact{Name: attach.RunCPU, Value: ran * 1e9, Of: command}, attach.Fact{Name: attach.RunElapsed, Value: s.elapsed * 1e9, Of: command})
+			r.Facts = append(r.Facts, attach.Fact{Name: attach.RunCPU, Value: ran * 1e9,
+				Of: command}, attach.Fact{Name: attach.RunElapsed, Value: s.elapsed * 1e9, Of: command})
 		}
 	}
 	if watched := s.watched(); watched > 0 && !hasClock && used == 0 {
@@ -305,7 +319,8 @@ func (s *stat) rates(r *attach.Reading) {
 	for _, e := range []struct {
 		names []string
 		say   string
-	}{{[]string{"context-switches", "cs"}, "context switches"}, {[]string{"cpu-migrations", "migrations"}, "migrations"}, {[]string{"page-faults", "faults"}, "page faults"},
+	}{{[]string{"context-switches", "cs"}, "context switches"},
+		{[]string{"cpu-migrations", "migrations"}, "migrations"}, {[]string{"page-faults", "faults"}, "page faults"},
 		{[]string{"major-faults"}, "major faults"}} {
 		v, ok := s.first(e.names...)
 		e.say += s.ofCPUs(e.names[0])
@@ -345,7 +360,8 @@ func (s *stat) cycles(r *attach.Reading) {
 	if ok1 && ok2 && cycles > 0 {
 		out = append(out, fmt.Sprintf("%.2f instructions per cycle", insn/cycles))
 	}
-	for _, pair := range [][3]string{{"branch-misses", "branches", "branches missed"}, {"cache-misses", "cache-references", "cache references missed"},
+	for _, pair := range [][3]string{{"branch-misses", "branches", "branches missed"},
+		{"cache-misses", "cache-references", "cache references missed"},
 		{"LLC-load-misses", "LLC-loads", "LLC loads missed"}, {"dTLB-load-misses", "dTLB-loads", "dTLB loads missed"}} {
 		part, ok1 := s.counts[pair[0]]
 		whole, ok2 := s.counts[pair[1]]

@@ -65,7 +65,8 @@ type blockIO struct {
 }
 
 func newSwitches() *switches {
-	return &switches{off: map[int]leftCPU{}, sums: map[string]*offSum{}, ran: map[string]float64{}, issued: map[string]blockIO{}, seen: map[string]bool{}, issuers: map[int]string{},
+	return &switches{off: map[int]leftCPU{}, sums: map[string]*offSum{}, ran: map[string]float64{},
+		issued: map[string]blockIO{}, seen: map[string]bool{}, issuers: map[int]string{},
 		inside: map[int]tracedCall{}, calls: newCallTrace()}
 }
 
@@ -195,12 +196,14 @@ func (o *offSum) says() string {
 func (s *switches) reading() (r attach.Reading, ok bool) {
 	if s.calls.n > 0 && !s.switchesAtHand {
 		s.calls.span = s.last - s.first
-		return s.calls.reading(s.calls.title("perf script", "system call"), "tracing costs little for each call; only calls whose start and end are both here count"), true
+		return s.calls.reading(s.calls.title("perf script", "system call"),
+			"tracing costs little for each call; only calls whose start and end are both here count"), true
 	}
 	if !s.switchesAtHand {
 		return r, false
 	}
-	r = attach.Reading{State: attach.CannotTell, Title: fmt.Sprintf("perf script, %s of %s", attach.Plural(s.lines, "line"), attach.Plural(len(s.seen), "event"))}
+	r = attach.Reading{State: attach.CannotTell, Title: fmt.Sprintf("perf script, %s of %s",
+		attach.Plural(s.lines, "line"), attach.Plural(len(s.seen), "event"))}
 	if d := s.last - s.first; d > 0 {
 		r.Title += " in " + lasts(d)
 	}
@@ -220,7 +223,8 @@ func (s *switches) reading() (r attach.Reading, ok bool) {
 		r.Figures = append(r.Figures, "on CPUs by sched_stat_runtime: "+s)
 	}
 	if s.moves > 0 {
-		r.Figures = append(r.Figures, fmt.Sprintf("%s to another CPU, the last: %s", attach.Plural(s.moves, "move"), s.moved))
+		r.Figures = append(r.Figures, fmt.Sprintf("%s to another CPU, the last: %s",
+			attach.Plural(s.moves, "move"), s.moved))
 	}
 	r.Not = "These are scheduler events and no CPU samples. One wait is no rate, and a thread that leaves its CPU mostly has nothing to do."
 	switch {
@@ -231,13 +235,16 @@ func (s *switches) reading() (r attach.Reading, ok bool) {
 	default:
 		r.Means = "Thread " + all[0].says() + "."
 		if all[0].issued != "" {
-			r.Means = fmt.Sprintf("Thread %s, right after it had issued a block request (%s).", all[0].says(), all[0].issued)
+			r.Means = fmt.Sprintf("Thread %s, right after it had issued a block request (%s).",
+				all[0].says(), all[0].issued)
 		}
 		if all[0].issued != "" && all[0].longest >= 0.010 {
-			r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate, Proof: []string{all[0].says()}})
+			r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate,
+				Proof: []string{all[0].says()}})
 		}
 	}
-	r.Next = []attach.Next{ask("perf sched timehist", 0, "it pairs all switches of the recording: how long threads waited, and for a CPU"),
+	r.Next = []attach.Next{ask("perf sched timehist", 0,
+		"it pairs all switches of the recording: how long threads waited, and for a CPU"),
 		ask("perf sched latency", 0, "the delay of each task")}
 	return r, true
 }
@@ -262,10 +269,12 @@ func (o *offSum) rank() int {
 func (s *switches) blocks(r *attach.Reading) {
 	if n := len(s.took); n > 0 {
 		slices.Sort(s.took)
-		r.Figures = append(r.Figures, fmt.Sprintf("block I/O: %s, median %s, longest %s", attach.Plural(n, "request"), lasts(attach.Median(s.took)), lasts(s.took[n-1])))
+		r.Figures = append(r.Figures, fmt.Sprintf("block I/O: %s, median %s, longest %s",
+			attach.Plural(n, "request"), lasts(attach.Median(s.took)), lasts(s.took[n-1])))
 	}
 	if n := len(s.issued); n > 0 {
-		r.Figures = append(r.Figures, fmt.Sprintf("block I/O: %s issued whose end is not in it", attach.Plural(n, "request")))
+		r.Figures = append(r.Figures, fmt.Sprintf("block I/O: %s issued whose end is not in it",
+			attach.Plural(n, "request")))
 	}
 }
 

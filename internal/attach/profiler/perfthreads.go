@@ -10,7 +10,8 @@ import (
 )
 
 // perfThreads is the table of perf report -T: how much of each event every thread had.
-var perfThreads = &attach.Kind{Name: "perf report -T", Claim: claimThreads, Read: readThreads, Hints: []string{"PID", "TID"}}
+var perfThreads = &attach.Kind{Name: "perf report -T", Claim: claimThreads, Read: readThreads,
+	Hints: []string{"PID", "TID"}}
 
 var threadRow = pattern.New(`^(\d+)\s+(\d+)((?:\s+\d+)+)$`)
 
@@ -45,7 +46,8 @@ func readThreads(p *attach.Part) attach.Reading {
 	if len(events) > 0 {
 		event = events[0]
 	}
-	r := attach.Reading{Title: fmt.Sprintf("perf report -T, %s", attach.Plural(len(by), "thread")), State: attach.CannotTell}
+	r := attach.Reading{Title: fmt.Sprintf("perf report -T, %s", attach.Plural(len(by), "thread")),
+		State: attach.CannotTell}
 	var out []string
 	for _, tid := range attach.Largest(by)[:min(3, len(by))] {
 		out = append(out, fmt.Sprintf("%s thread %s", pct(by[tid]/max(total, 1)), tid))

@@ -110,13 +110,16 @@ func readIOProfile(p *attach.Part) attach.Reading {
 		return r
 	}
 	call, file := attach.Largest(byCall)[0], attach.Largest(byFile)[0]
-	r.Figures = []string{fmt.Sprintf("%s in system calls on files, %s of it in %s", lasts(total), pct(byCall[call]/total), call),
+	r.Figures = []string{fmt.Sprintf("%s in system calls on files, %s of it in %s", lasts(total),
+		pct(byCall[call]/total), call),
 		fmt.Sprintf("%s of it on %s", pct(byFile[file]/total), file)}
 	r.Means = "It says how long threads were in calls on files; how long it was traced, and whether the calls slept, is not in it."
 	r.Not = "strace slows the process down while it runs, and a lock of the file looks the same as a slow disk."
 	syncs := byCall["fsync"] + byCall["fdatasync"]
-	if total >= 0.1 && (syncs >= total/2 || slices.Contains([]string{"read", "pread", "pread64", "write", "pwrite", "pwrite64"}, call)) {
-		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate, Proof: []string{r.Figures[0]}})
+	if total >= 0.1 && (syncs >= total/2 ||
+		slices.Contains([]string{"read", "pread", "pread64", "write", "pwrite", "pwrite64"}, call)) {
+		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate,
+			Proof: []string{r.Figures[0]}})
 	}
 	r.Next = append(r.Next, ask("pidstat -d -p PID 1 10", r.Who.PID, "iodelay: how long it waits for disks"))
 	return r
@@ -131,7 +134,8 @@ var rbspy = &attach.Kind{
 		n := claimed(lines, func(i int, text string) bool {
 			switch f := strings.Fields(text); {
 			case slices.Equal(f, []string{"%", "self", "%", "total", "name"}):
-			case strings.HasPrefix(text, "Summary of profiling data so far"), strings.HasPrefix(text, "Time since start: "):
+			case strings.HasPrefix(text, "Summary of profiling data so far"),
+				strings.HasPrefix(text, "Time since start: "):
 				return i == 0 || rows > 0
 			case len(f) >= 3 && numbers(f[:2]):
 				rows++
@@ -140,7 +144,8 @@ var rbspy = &attach.Kind{
 			}
 			return true
 		})
-		if rows == 0 || !slices.ContainsFunc(lines[:min(4, len(lines))], func(l paste.Line) bool { return strings.HasPrefix(strings.TrimSpace(l.Text), "% self") }) {
+		if rows == 0 || !slices.ContainsFunc(lines[:min(4, len(lines))],
+			func(l paste.Line) bool { return strings.HasPrefix(strings.TrimSpace(l.Text), "% self") }) {
 			return 0
 		}
 		return n
@@ -149,7 +154,8 @@ var rbspy = &attach.Kind{
 		r := attach.Reading{Title: "rbspy", State: attach.CannotTell}
 		for _, text := range texts(p) {
 			if f := strings.Fields(text); len(f) >= 3 && numbers(f[:2]) && len(r.Figures) < 3 {
-				r.Figures = append(r.Figures, fmt.Sprintf("%s %% itself, %s %% with what it calls: %s", f[0], f[1], strings.Join(f[2:], " ")))
+				r.Figures = append(r.Figures,
+					fmt.Sprintf("%s %% itself, %s %% with what it calls: %s", f[0], f[1], strings.Join(f[2:], " ")))
 			}
 		}
 		r.Means = "It says where Ruby code was found. A method that sleeps, reads or locks waits there, and does not compute."

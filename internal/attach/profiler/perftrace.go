@@ -64,10 +64,12 @@ func readPerfTrace(p *attach.Part) attach.Reading {
 		t.add(&c)
 	}
 	t.span = max(last-first, 0)
-	return t.reading(t.title("perf trace", "system call"), "perf trace costs little, but it shows calls and not what they wait for")
+	return t.reading(t.title("perf trace", "system call"),
+		"perf trace costs little, but it shows calls and not what they wait for")
 }
 
-var perfTraceSum = &attach.Kind{Name: "perf trace -s", Claim: claimTraceSum, Read: readTraceSum, Hints: []string{"Summary of events", " events, ", "syscall ", "%"}}
+var perfTraceSum = &attach.Kind{Name: "perf trace -s", Claim: claimTraceSum, Read: readTraceSum,
+	Hints: []string{"Summary of events", " events, ", "syscall ", "%"}}
 
 var (
 	// " redis-server (6176), 46130 events, 100.0%"
@@ -80,14 +82,16 @@ var (
 
 func claimTraceSum(lines []paste.Line) int {
 	sure := false
-	if first := lines[0].Text; strings.Contains(first, "%") && !strings.HasSuffix(first, "%") && !strings.Contains(first, " events, ") {
+	if first := lines[0].Text; strings.Contains(first, "%") && !strings.HasSuffix(first, "%") &&
+		!strings.Contains(first, " events, ") {
 		return 0
 	}
 	n := claimed(lines, func(_ int, text string) bool {
 		switch {
 		case sumRow.MatchString(text), sumThread.MatchString(text), sumTotal.MatchString(text):
 			sure = true
-		case strings.HasPrefix(text, "Summary of events"), header(text, "syscall", "calls"), strings.HasPrefix(text, "(msec)"), strings.Trim(text, "- ") == "":
+		case strings.HasPrefix(text, "Summary of events"), header(text, "syscall", "calls"),
+			strings.HasPrefix(text, "(msec)"), strings.Trim(text, "- ") == "":
 		default:
 			return false
 		}
@@ -129,7 +133,8 @@ func readTraceSum(p *attach.Part) attach.Reading {
 			t.longest = tracedCall{name: m[1], seconds: longest / 1000}
 		}
 	}
-	r := attach.Reading{State: attach.CannotTell, Title: fmt.Sprintf("perf trace -s, %s", attach.Plural(t.n, "system call"))}
+	r := attach.Reading{State: attach.CannotTell,
+		Title: fmt.Sprintf("perf trace -s, %s", attach.Plural(t.n, "system call"))}
 	switch {
 	case all:
 		r.Title += " of all threads that it watched"
@@ -155,7 +160,8 @@ func readTraceSum(p *attach.Part) attach.Reading {
 		shown = 2 // how often which calls come together says as much as the third
 	}
 	for _, s := range t.sums()[:shown] {
-		line := fmt.Sprintf("%s: %s took %s, %s each", s.name, attach.Plural(s.n, "call"), lasts(s.seconds), lasts(s.seconds/float64(max(s.n, 1))))
+		line := fmt.Sprintf("%s: %s took %s, %s each", s.name, attach.Plural(s.n, "call"),
+			lasts(s.seconds), lasts(s.seconds/float64(max(s.n, 1))))
 		if longest := s.longest; longest > 0 && s.n > 1 {
 			line += fmt.Sprintf(", longest %s", lasts(longest))
 		}
@@ -220,6 +226,7 @@ func sumMeaning(r *attach.Reading, t *callTrace, idle, total float64) {
 	s := t.byName["fsync"]
 	if each := s.seconds / float64(max(s.n, 1)); each >= 0.005 && s.n >= 3 {
 		r.State = attach.Ill
-		r.Signs = append(r.Signs, diskSign(fmt.Sprintf("%d calls of %s took %s each", s.n, s.name, lasts(each)), s.seconds/total))
+		r.Signs = append(r.Signs,
+			diskSign(fmt.Sprintf("%d calls of %s took %s each", s.n, s.name, lasts(each)), s.seconds/total))
 	}
 }

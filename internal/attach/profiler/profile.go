@@ -84,7 +84,8 @@ type tally struct {
 
 // sum says what the CPUs of a profile did. Idle CPUs are left out of all but whole.
 func (p *profile) sum() *tally {
-	t := &tally{p: p, whole: p.whole, kinds: map[account.WorkKind]float64{}, names: map[account.WorkKind]map[string]float64{},
+	t := &tally{p: p, whole: p.whole, kinds: map[account.WorkKind]float64{},
+		names: map[account.WorkKind]map[string]float64{},
 		funcs: map[string]float64{}, comms: map[string]float64{}, askers: map[string]float64{}}
 	if t.whole <= 0 {
 		for i := range p.samples {
@@ -160,7 +161,8 @@ func packetProgram(name string) bool {
 	if strings.Contains(name, "probe") || strings.Contains(name, "trace") {
 		return false
 	}
-	for _, word := range []string{"xdp", "_tc_", "cls_", "_tcx", "ingress", "egress", "_sk_", "sockops", "cilium", "cali_", "katran", "_lb_", "reuseport", "skb"} {
+	for _, word := range []string{"xdp", "_tc_", "cls_", "_tcx", "ingress", "egress", "_sk_",
+		"sockops", "cilium", "cali_", "katran", "_lb_", "reuseport", "skb"} {
 		if strings.Contains(name, word) {
 			return true
 		}

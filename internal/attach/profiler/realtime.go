@@ -9,7 +9,8 @@ import (
 	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
-var cyclictest = &attach.Kind{Name: "cyclictest", Claim: claimCyclic, Read: readCyclic, Hints: []string{"T:", "# /dev/cpu_dma_latency", "policy: "}}
+var cyclictest = &attach.Kind{Name: "cyclictest", Claim: claimCyclic, Read: readCyclic,
+	Hints: []string{"T:", "# /dev/cpu_dma_latency", "policy: "}}
 
 // "T: 0 ( 9580) P: 0 I:1000 C:   2000 Min:     10 Act:   77 Avg:  461 Max:  144496"
 var cyclicRow = pattern.New(`^T:\s*(\d+) \(\s*(\d+)\) P:\s*(\d+) I:\s*(\d+) C:\s*(\d+) Min:\s*(-?\d+) Act:\s*(-?\d+) Avg:\s*(-?\d+) Max:\s*(-?\d+)`)
@@ -20,7 +21,8 @@ func claimCyclic(lines []paste.Line) int {
 		switch {
 		case cyclicRow.MatchString(text):
 			rows++
-		case strings.HasPrefix(text, "# /dev/cpu_dma_latency"), strings.HasPrefix(text, "policy: "), strings.HasPrefix(text, "INFO: "), strings.HasPrefix(text, "WARN: "):
+		case strings.HasPrefix(text, "# /dev/cpu_dma_latency"), strings.HasPrefix(text, "policy: "),
+			strings.HasPrefix(text, "INFO: "), strings.HasPrefix(text, "WARN: "):
 		default:
 			return false
 		}
@@ -45,7 +47,8 @@ func readCyclic(p *attach.Part) attach.Reading {
 		priority, loops = max(priority, prio), loops+n
 		avg, worst = max(avg, a), max(worst, mx)
 	}
-	r.Title = fmt.Sprintf("cyclictest, %s, priority %s, %s wake-ups", attach.Plural(threads, "thread"), count(priority), count(loops))
+	r.Title = fmt.Sprintf("cyclictest, %s, priority %s, %s wake-ups",
+		attach.Plural(threads, "thread"), count(priority), count(loops))
 	r.Figures = []string{fmt.Sprintf("mean %s late, longest %s", lasts(avg/1e6), lasts(worst/1e6))}
 	r.Not = "The longest is one of all wake-ups. It measures cyclictest's own threads, and no service."
 	switch {
@@ -54,13 +57,19 @@ func readCyclic(p *attach.Part) attach.Reading {
 		r.Means = "Timers woke threads in time: below a millisecond a service hardly feels it."
 	case priority >= 1:
 		r.Means = "A thread with real-time priority came late: something ran with interrupts or preemption off, or the hypervisor had the CPU."
-		r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Where: fmt.Sprintf("the kernel, the firmware or the hypervisor: up to %s late", lasts(worst/1e6))})
+		r.Signs = append(r.Signs,
+			attach.Sign{Grade: attach.Outside,
+				Where: fmt.Sprintf("the kernel, the firmware or the hypervisor: up to %s late", lasts(worst/1e6))})
 	default:
-		proof := fmt.Sprintf("a thread without priority came %s late in the mean, %s at most", lasts(avg/1e6), lasts(worst/1e6))
+		proof := fmt.Sprintf("a thread without priority came %s late in the mean, %s at most",
+			lasts(avg/1e6), lasts(worst/1e6))
 		r.Means = upper(proof) + ": other threads, a quota or the hypervisor had the CPU."
 		if avg >= 100 {
-			r.Signs = append(r.Signs, attach.Sign{Cause: "cpu-contention", Grade: attach.Candidate, Proof: []string{proof}},
-				attach.Sign{Cause: "cpu-throttled", Grade: attach.Candidate, Proof: []string{proof}}, attach.Sign{Cause: "cpu-steal", Grade: attach.Candidate, Proof: []string{proof}})
+			r.Signs = append(r.Signs, attach.Sign{Cause: "cpu-contention", Grade: attach.Candidate,
+				Proof: []string{proof}},
+				attach.Sign{Cause: "cpu-throttled", Grade: attach.Candidate,
+					Proof: []string{proof}},
+				attach.Sign{Cause: "cpu-steal", Grade: attach.Candidate, Proof: []string{proof}})
 		}
 		r.Next = append(r.Next, attach.Next{Command: "vmstat 1 10", Why: "r and st tell busy CPUs from a hypervisor"})
 	}

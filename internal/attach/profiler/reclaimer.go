@@ -28,7 +28,8 @@ var (
 	kernelThreadFrames = words("kswapd balance_pgdat kcompactd kcompactd_do_work khugepaged kthread worker_thread ret_from_fork ret_from_fork_asm kernel_thread_helper")
 	// reaperNames are threads of file systems that bring their own caches; kernelThread knows the
 	// others.
-	reaperNames = []string{"ksmd", "arc_reap", "arc_reclaim", "arc_prune", "arc_evict", "arc_adapt", "spl_kmem_cache", "spl_dynamic", "dbuf_evict"}
+	reaperNames = []string{"ksmd", "arc_reap", "arc_reclaim", "arc_prune", "arc_evict", "arc_adapt",
+		"spl_kmem_cache", "spl_dynamic", "dbuf_evict"}
 )
 
 // reclaimerOf says who frees memory in a sample, by the name of the thread or by its stack.
@@ -71,7 +72,8 @@ func reclaimsInStack(stack []kernel.Frame) bool {
 // reclaimers says what reclaim costs of which no thread is known that did it for itself.
 func (t *tally) reclaimers(r *attach.Reading, least float64) {
 	if share := t.share(t.kthreads); share >= least {
-		r.Figures = append(r.Figures, fmt.Sprintf("%s of the busy CPU time is memory reclaim by threads of the kernel: none of the service waits in it", pct(share)))
+		r.Figures = append(r.Figures,
+			fmt.Sprintf("%s of the busy CPU time is memory reclaim by threads of the kernel: none of the service waits in it", pct(share)))
 	}
 	share := t.share(t.kinds[account.WorkReclaim] + t.reclaimSpin - t.kthreads)
 	if share < least {
@@ -82,7 +84,8 @@ func (t *tally) reclaimers(r *attach.Reading, least float64) {
 		return
 	}
 	proof := fmt.Sprintf("%s of the busy CPU time is memory reclaim; whether threads of the service do it or kswapd, functions alone do not say", pct(share))
-	r.Signs = append(r.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Candidate, Share: share, Proof: []string{proof}})
+	r.Signs = append(r.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Candidate,
+		Share: share, Proof: []string{proof}})
 	r.Next = append(r.Next, ask("grep -E 'allocstall|pgscan_(direct|kswapd)' /proc/vmstat; sleep 10; grep -E 'allocstall|pgscan_(direct|kswapd)' /proc/vmstat", 0,
 		"whether threads free memory themselves, or kswapd alone"))
 }

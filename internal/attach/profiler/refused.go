@@ -13,25 +13,33 @@ var refused = []*attach.Kind{
 	{Name: "dd", Claim: linesLike(2, pattern.New(`^(\d+\+\d+ records (in|out)|\d+ bytes( \(.*\))* copied, .*)$`)),
 		Hints:   []string{" records in", " records out"},
 		Refused: "dd says how fast it copied once: whether a service waits for a disk is not in it. Record the service: whystall diagnose --pid PID"},
-	{Name: "perf bench", Claim: linesLike(2, pattern.New(`^(# Running '?[\w/ ]+'? benchmark:|# Executed [\d,]+ .*|# \d+ .* per group|# \d+ groups =+ \d+ .* run|Total time: [\d.,]+ (\[sec\]|\[msec\]|usecs)|[\d.,]+ (usecs|nsecs)/op|[\d,]+ ops/sec)$`)),
+	{Name: "perf bench", Claim: linesLike(2,
+		pattern.New(`^(# Running '?[\w/ ]+'? benchmark:|# Executed [\d,]+ .*|# \d+ .* per group|# \d+ groups =+ \d+ .* run|Total time: [\d.,]+ (\[sec\]|\[msec\]|usecs)|[\d.,]+ (usecs|nsecs)/op|[\d,]+ ops/sec)$`)),
 		Hints:   []string{"# Running ", "# Executed ", "Total time: "},
 		Refused: "perf bench measures calls of the kernel by a program of its own: it says nothing of a service. Record the service itself: whystall diagnose --pid PID"},
 	{Name: "valgrind", Claim: linesLike(2, pattern.New(`^(==|--|\*\*)\d+(==|--|\*\*)`)),
 		Hints:   []string{"==", "--", "**"},
 		Refused: "valgrind runs a program tens of times slower on one CPU: its output finds errors, and nothing of it is true of the service's times. Record the service itself: whystall diagnose --pid PID"},
-	{Name: "callgrind", Claim: linesLike(1, pattern.New(`^(Profile data file 'callgrind\.out|events?: Ir\b|fn=\(\d+\)|Ir\s+file:function|[\d,]+ \([ \d.]+%\)\s+\S+:\S.*\[.*\]$|I1 cache:|D1 cache:|Profiled target:|Events (recorded|shown)|Event sort order|Thresholds:|Include dirs:|User annotated:|Auto-annotation:)`)),
+	{Name: "callgrind", Claim: linesLike(1,
+		pattern.New(`^(Profile data file 'callgrind\.out|events?: Ir\b|fn=\(\d+\)|Ir\s+file:function|[\d,]+ \([ \d.]+%\)\s+\S+:\S.*\[.*\]$|I1 cache:|D1 cache:|Profiled target:|Events (recorded|shown)|Event sort order|Thresholds:|Include dirs:|User annotated:|Auto-annotation:)`)),
 		Hints:   []string{"callgrind", "events: Ir", "event: Ir", "Ir  ", "fn=("},
 		Refused: "callgrind counts instructions in an emulation: no time and no waiting is in it. Record the service itself: whystall diagnose --pid PID"},
-	{Name: "heaptrack", Claim: linesLike(1, pattern.New(`^(reading file "heaptrack\.|MOST CALLS TO ALLOCATION FUNCTIONS|PEAK MEMORY CONSUMERS|MOST TEMPORARY ALLOCATIONS|total runtime: \d|calls to allocation functions: \d|temporary memory allocations: \d|peak heap memory consumption: |peak RSS \(including heaptrack|total memory leaked: |suppressed leaks:|[\d.]+[KMG]?B? (peak memory consumed|calls to allocation)|\d+ calls (to allocation functions )?with .* peak consumption from)`)),
+	{Name: "heaptrack", Claim: linesLike(1,
+		pattern.New(`^(reading file "heaptrack\.|MOST CALLS TO ALLOCATION FUNCTIONS|PEAK MEMORY CONSUMERS|MOST TEMPORARY ALLOCATIONS|total runtime: \d|calls to allocation functions: \d|temporary memory allocations: \d|peak heap memory consumption: |peak RSS \(including heaptrack|total memory leaked: |suppressed leaks:|[\d.]+[KMG]?B? (peak memory consumed|calls to allocation)|\d+ calls (to allocation functions )?with .* peak consumption from)`)),
 		Hints:   []string{"heaptrack", "MOST CALLS", "PEAK MEMORY", "MOST TEMPORARY", "total runtime"},
 		Refused: "heaptrack says who allocated how much: it is no latency. Where allocation costs time, a CPU profile shows it: perf record -g -p PID"},
-	{Name: "memleak", Claim: linesLike(2, pattern.New(`^(\[\d\d:\d\d:\d\d\] Top \d+ stacks with outstanding allocations:|Attaching to (pid \d+|kernel allocators), Ctrl|\d+ bytes in \d+ allocations from stack|addr = [0-9a-f]+ size = \d+|\S+\+0x[0-9a-f]+ \[.*\]|0x[0-9a-f]+ \S+.*\[.*\])`)),
+	{Name: "memleak", Claim: linesLike(2,
+		pattern.New(`^(\[\d\d:\d\d:\d\d\] Top \d+ stacks with outstanding allocations:|Attaching to (pid \d+|kernel allocators), Ctrl|\d+ bytes in \d+ allocations from stack|addr = [0-9a-f]+ size = \d+|\S+\+0x[0-9a-f]+ \[.*\]|0x[0-9a-f]+ \S+.*\[.*\])`)),
 		Hints: []string{"outstanding allocations", "Attaching to "}, Read: readMemleak},
-	{Name: "sslsniff", Claim: claimSniffed, Hints: []string{"----- DATA -----", "TIME(s)", "READ/RECV", "WRITE/SEND", "HANDSHAKE"},
+	{Name: "sslsniff", Claim: claimSniffed, Hints: []string{"----- DATA -----", "TIME(s)",
+		"READ/RECV", "WRITE/SEND", "HANDSHAKE"},
 		Refused: "sslsniff prints what went through TLS connections as plain text: passwords and personal data may be in it, and nothing of waiting. Take it off the ticket, and record the service: whystall diagnose --pid PID"},
-	{Name: "systemd-analyze", Claim: claimBoot, Hints: []string{"Startup finished in", "graphical.target", "multi-user.target", ".service", "The time when unit"},
+	{Name: "systemd-analyze", Claim: claimBoot,
+		Hints: []string{"Startup finished in", "graphical.target", "multi-user.target",
+			".service", "The time when unit"},
 		Refused: "systemd-analyze says how long the machine took to boot: it says nothing of a service that runs"},
-	{Name: "gprof", Claim: linesLike(2, pattern.New(`^(Flat profile:|Each sample counts as|%\s+cumulative\s+self|time\s+seconds\s+seconds\s+calls|\d+\.\d+\s+\d+\.\d+\s+\d+\.\d+(\s+\d+\s+\d+\.\d+\s+\d+\.\d+)?\s+\S.*)`)),
+	{Name: "gprof", Claim: linesLike(2,
+		pattern.New(`^(Flat profile:|Each sample counts as|%\s+cumulative\s+self|time\s+seconds\s+seconds\s+calls|\d+\.\d+\s+\d+\.\d+\s+\d+\.\d+(\s+\d+\s+\d+\.\d+\s+\d+\.\d+)?\s+\S.*)`)),
 		Hints:   []string{"Flat profile:", "Each sample counts"},
 		Refused: "gprof shows CPU time of a program built for it, and no waiting. Attach perf report --stdio of the service, or record it: whystall diagnose --pid PID"},
 }
@@ -89,10 +97,14 @@ func claimBoot(lines []paste.Line) int {
 		switch {
 		case blameRow.MatchString(text):
 			sure++
-		case strings.HasPrefix(text, "Startup finished in ") && strings.Contains(text, "(kernel)"), strings.HasPrefix(text, "The time when unit became active"):
+		case strings.HasPrefix(text, "Startup finished in ") && strings.Contains(text, "(kernel)"),
+			strings.HasPrefix(text, "The time when unit became active"):
 			sure += 2
-		case strings.HasPrefix(text, "The time the unit took to start"), strings.Contains(text, ".target reached after"), strings.HasPrefix(text, "graphical.target @"), strings.HasPrefix(text, "multi-user.target @"),
-			strings.Contains(text, " @") && strings.HasPrefix(text, "└─"), strings.Contains(text, ".target @"), strings.Contains(text, ".service @"):
+		case strings.HasPrefix(text, "The time the unit took to start"),
+			strings.Contains(text, ".target reached after"),
+			strings.HasPrefix(text, "graphical.target @"), strings.HasPrefix(text, "multi-user.target @"),
+			strings.Contains(text, " @") && strings.HasPrefix(text, "└─"),
+			strings.Contains(text, ".target @"), strings.Contains(text, ".service @"):
 		default:
 			return false
 		}

@@ -10,7 +10,8 @@ import (
 )
 
 // schbench measures how soon its own threads get a CPU after a wake-up, under a load of its own.
-var schbench = &attach.Kind{Name: "schbench", Claim: claimSchbench, Read: readSchbench, Hints: []string{"atencies percentiles (usec)", "RPS percentiles (requests)", "setting worker threads to"}}
+var schbench = &attach.Kind{Name: "schbench", Claim: claimSchbench, Read: readSchbench,
+	Hints: []string{"atencies percentiles (usec)", "RPS percentiles (requests)", "setting worker threads to"}}
 
 var (
 	schHead = pattern.New(`^((?:Wakeup|Request) Latencies|RPS) percentiles \((?:usec|requests)\) runtime \d+ \(s\) \((\d+) total samples\)$`)

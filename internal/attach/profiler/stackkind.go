@@ -45,7 +45,9 @@ func stackOwnerOf(text string) (o foldedOwner, ok bool) {
 // stacksHead reports whether a line heads a table of stacks.
 func stacksHead(text string) bool {
 	return hitEnd(text) && (strings.Contains(text, "stack") || strings.Contains(text, "functions for")) ||
-		strings.Contains(text, "kernel stack") && (strings.HasPrefix(text, "Tracing ") || strings.HasPrefix(text, "Sampling ")) || strings.HasPrefix(text, "Sampling at ") && strings.Contains(text, "Hertz")
+		strings.Contains(text, "kernel stack") &&
+			(strings.HasPrefix(text, "Tracing ") || strings.HasPrefix(text, "Sampling ")) ||
+		strings.HasPrefix(text, "Sampling at ") && strings.Contains(text, "Hertz")
 }
 
 func isWhole(text string) bool { _, ok := whole(text); return ok && len(text) < 20 }
@@ -53,8 +55,10 @@ func isWhole(text string) bool { _, ok := whole(text); return ok && len(text) < 
 // mayStartStack spares most lines of a long log the expressions: they have several words.
 func mayStartStack(text string) bool {
 	i := strings.IndexByte(text, ' ')
-	return text != "" && (i < 0 || text[0] == '-' || strings.IndexByte(text[:i], '(') > 0 || strings.IndexByte(text[:i], '<') > 0 || strings.Contains(text, "::") ||
-		strings.IndexByte(text[i+1:], ' ') < 0 || strings.HasPrefix(text, "target:") || strings.HasPrefix(text, "waker:") || strings.HasPrefix(text, "operator ") || stacksHead(text))
+	return text != "" && (i < 0 || text[0] == '-' || strings.IndexByte(text[:i], '(') > 0 ||
+		strings.IndexByte(text[:i], '<') > 0 || strings.Contains(text, "::") ||
+		strings.IndexByte(text[i+1:], ' ') < 0 || strings.HasPrefix(text, "target:") ||
+		strings.HasPrefix(text, "waker:") || strings.HasPrefix(text, "operator ") || stacksHead(text))
 }
 
 func claimStacks(lines []paste.Line) int {
@@ -78,7 +82,9 @@ func claimStacks(lines []paste.Line) int {
 		case owner:
 			sure = true
 			frames++
-		case text == "^C", text == "--", text == "- -", text == "-                -", text == "[...]", text == "[...truncated...]", strings.HasPrefix(text, "WARNING: ") && strings.Contains(text, "stack"):
+		case text == "^C", text == "--", text == "- -", text == "-                -",
+			text == "[...]", text == "[...truncated...]", strings.HasPrefix(text, "WARNING: ") &&
+				strings.Contains(text, "stack"):
 		case strings.HasPrefix(text, "-") && strings.Trim(text, "- ") == "":
 		case stackFrame.MatchString(text):
 			sure = sure || schedulerPlumbing[text] || entries[text] || faultFuncs[text]
@@ -206,7 +212,8 @@ var bracketed = pattern.New(`^\S+ \[\d+\]$`)
 // counted reports whether stacks have counts and no times: by the head or the command, or since the
 // threads are written as stackcount does.
 func counted(p *attach.Part, head string) bool {
-	return strings.Contains(head, "functions for") || strings.Contains(head, "stackcount") || slices.ContainsFunc(texts(p), func(text string) bool { return bracketed.MatchString(text) })
+	return strings.Contains(head, "functions for") || strings.Contains(head, "stackcount") ||
+		slices.ContainsFunc(texts(p), func(text string) bool { return bracketed.MatchString(text) })
 }
 
 func readStacks(p *attach.Part) attach.Reading {
@@ -224,14 +231,17 @@ func readStacks(p *attach.Part) attach.Reading {
 	}
 	lower := strings.ToLower(head + " " + p.Command)
 	switch {
-	case strings.Contains(lower, "off-cpu time"), strings.Contains(lower, "offcputime"), total > 0 && off >= 0.8*total && !strings.Contains(lower, "sampling") && !counted(p, lower), woken:
+	case strings.Contains(lower, "off-cpu time"), strings.Contains(lower, "offcputime"),
+		total > 0 && off >= 0.8*total && !strings.Contains(lower, "sampling") && !counted(p, lower), woken:
 		return offCPUReading(blocks, woken, head == "" || strings.Contains(head, "(us)"))
 	case strings.Contains(lower, "sampling"), strings.Contains(lower, "profile"):
 		return onCPUReading(blocks, "CPU samples by stack")
 	}
-	r := attach.Reading{Title: fmt.Sprintf("stacks with counts, %s", attach.Plural(len(blocks), "stack")), State: attach.CannotTell}
+	r := attach.Reading{Title: fmt.Sprintf("stacks with counts, %s",
+		attach.Plural(len(blocks), "stack")), State: attach.CannotTell}
 	if m := strings.Index(head, "functions for"); m >= 0 {
-		r.Title = "stacks that led to " + strings.TrimSuffix(strings.Trim(head[m+len("functions for "):], "."), "... Hit Ctrl-C to end")
+		r.Title = "stacks that led to " +
+			strings.TrimSuffix(strings.Trim(head[m+len("functions for "):], "."), "... Hit Ctrl-C to end")
 	}
 	r.Figures = stackTops(blocks, total)
 	r.Means = "It counts how often each way led to a function. No time is in it."
@@ -245,7 +255,8 @@ func stackTops(blocks []stackBlock, total float64) []string {
 	slices.SortStableFunc(sorted, func(a, b stackBlock) int { return int(b.value - a.value) })
 	var out []string
 	for _, b := range sorted[:min(3, len(sorted))] {
-		line := fmt.Sprintf("%s (%s) %s", count(b.value), pct(b.value/max(total, 1)), strings.Join(b.names[:min(4, len(b.names))], " < "))
+		line := fmt.Sprintf("%s (%s) %s", count(b.value), pct(b.value/max(total, 1)),
+			strings.Join(b.names[:min(4, len(b.names))], " < "))
 		if b.owner.comm != "" {
 			line += " of " + b.owner.comm
 		}
@@ -292,7 +303,8 @@ func offCPUReading(blocks []stackBlock, woken, micro bool) attach.Reading {
 		}
 	}
 	total := w.whole
-	r := attach.Reading{State: attach.CannotTell, Title: fmt.Sprintf("time off CPU by stack, %s", attach.Plural(len(blocks), "stack"))}
+	r := attach.Reading{State: attach.CannotTell, Title: fmt.Sprintf("time off CPU by stack, %s",
+		attach.Plural(len(blocks), "stack"))}
 	if woken {
 		r.Title = fmt.Sprintf("blocked time by who woke, %s", attach.Plural(len(blocks), "stack"))
 	}
@@ -309,7 +321,8 @@ func offCPUReading(blocks []stackBlock, woken, micro bool) attach.Reading {
 	}
 	r.Figures = append(r.Figures, unit(total)+" off CPU in all threads, "+w.figures("of it"))
 	if top.value > 0 {
-		r.Figures = append(r.Figures, fmt.Sprintf("the longest that is no idling: %s, %s in %s", unit(top.value), top.owner.comm, strings.Join(top.names[:min(8, len(top.names))], " < ")))
+		r.Figures = append(r.Figures, fmt.Sprintf("the longest that is no idling: %s, %s in %s",
+			unit(top.value), top.owner.comm, strings.Join(top.names[:min(8, len(top.names))], " < ")))
 	}
 	r.Not = "Threads that wait for work make up most of any such sum: it is no time that requests lost."
 	if w.by[waitedFutex] > 0 {
@@ -339,8 +352,11 @@ func wakers(r attach.Reading, blocks []stackBlock, total float64, unit func(floa
 // kernelThread reports whether a thread is the kernel's own, by its name: it works behind
 // everybody.
 func kernelThread(comm string) bool {
-	for _, p := range []string{"kworker", "swapper", "rcu", "ksoftirqd", "jbd2", "kswapd", "kcompactd", "khugepaged", "xfsaild", "migration/", "kthreadd", "ext4lazyinit", "writeback", "flush-", "md", "dmcrypt", "loop", "kdmflush", "kdamond", "watchdog"} {
-		if rest, ok := strings.CutPrefix(comm, p); ok && (len(p) > 4 || rest == "" || rest[0] == '_' || rest[0] == '/' || rest[0] >= '0' && rest[0] <= '9') {
+	for _, p := range []string{"kworker", "swapper", "rcu", "ksoftirqd", "jbd2", "kswapd",
+		"kcompactd", "khugepaged", "xfsaild", "migration/", "kthreadd", "ext4lazyinit", "writeback",
+		"flush-", "md", "dmcrypt", "loop", "kdmflush", "kdamond", "watchdog"} {
+		if rest, ok := strings.CutPrefix(comm, p); ok &&
+			(len(p) > 4 || rest == "" || rest[0] == '_' || rest[0] == '/' || rest[0] >= '0' && rest[0] <= '9') {
 			return true
 		}
 	}
@@ -377,7 +393,8 @@ func offSigns(r *attach.Reading, w *waiting, busy float64, micro bool) {
 	}
 	if share := w.share(waitedPreempted); share >= 0.20 {
 		line := fmt.Sprintf("%s of it are threads that were put off their CPU while they still wanted it", pct(share))
-		r.Signs = append(r.Signs, attach.Sign{Cause: "cpu-contention", Grade: attach.Candidate, Share: share, Proof: []string{line}},
+		r.Signs = append(r.Signs, attach.Sign{Cause: "cpu-contention", Grade: attach.Candidate,
+			Share: share, Proof: []string{line}},
 			attach.Sign{Cause: "cpu-throttled", Grade: attach.Candidate, Share: share, Proof: []string{line}})
 	}
 	switch {

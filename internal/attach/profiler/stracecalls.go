@@ -101,9 +101,11 @@ func (s *callSum) says() string {
 	}
 	if len(s.each) > 0 {
 		each := slices.Sorted(slices.Values(s.each))
-		line += fmt.Sprintf(", median %s, longest %s, %s in all", lasts(attach.Median(each)), lasts(each[len(each)-1]), lasts(s.seconds))
+		line += fmt.Sprintf(", median %s, longest %s, %s in all", lasts(attach.Median(each)),
+			lasts(each[len(each)-1]), lasts(s.seconds))
 	}
-	for _, e := range slices.SortedFunc(mapNames(s.errs), func(a, b string) int { return cmp.Or(cmp.Compare(s.errs[b], s.errs[a]), cmp.Compare(a, b)) }) {
+	for _, e := range slices.SortedFunc(mapNames(s.errs),
+		func(a, b string) int { return cmp.Or(cmp.Compare(s.errs[b], s.errs[a]), cmp.Compare(a, b)) }) {
 		line += fmt.Sprintf(", %d (%s) with %s", s.errs[e], pct(float64(s.errs[e])/float64(s.n)), e)
 		break
 	}

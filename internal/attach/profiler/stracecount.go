@@ -85,7 +85,8 @@ func isName(s string) bool {
 	}
 	for i := range len(s) {
 		c := s[i]
-		if !(c == '_' || c == ':' || c == '@' || c == '.' || c == '~' || c == '<' || c == '>' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' && i > 0) {
+		if !(c == '_' || c == ':' || c == '@' || c == '.' || c == '~' || c == '<' || c == '>' ||
+			c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' && i > 0) {
 			return false
 		}
 	}
@@ -129,8 +130,10 @@ func claimCounts(lines []paste.Line) int {
 
 // straceNote reports whether a line is strace's word about what it does.
 func straceNote(text string) bool {
-	return strings.HasPrefix(text, "strace: Process ") || strings.HasPrefix(text, "Process ") && (strings.HasSuffix(text, "attached") ||
-		strings.HasSuffix(text, "detached") || strings.Contains(text, "attached with") || strings.Contains(text, "interrupt to quit")) ||
+	return strings.HasPrefix(text, "strace: Process ") || strings.HasPrefix(text, "Process ") &&
+		(strings.HasSuffix(text, "attached") ||
+			strings.HasSuffix(text, "detached") || strings.Contains(text, "attached with") ||
+			strings.Contains(text, "interrupt to quit")) ||
 		strings.HasPrefix(text, "[pid ") && strings.HasSuffix(text, "+++")
 }
 
@@ -171,11 +174,14 @@ func readStraceCount(p *attach.Part) attach.Reading {
 			calls -= run.calls
 		}
 	}
-	r := attach.Reading{Title: fmt.Sprintf("%s, %s of %s, %s", tool, attach.Plural(calls, "call"), attach.Plural(len(rows), what), lasts(total)), State: attach.CannotTell, Who: attach.Who{PID: targetOf(p)}}
+	r := attach.Reading{Title: fmt.Sprintf("%s, %s of %s, %s", tool, attach.Plural(calls, "call"),
+		attach.Plural(len(rows), what), lasts(total)), State: attach.CannotTell, Who: attach.Who{PID: targetOf(p)}}
 	if !ended {
-		r.Flaws = append(r.Flaws, "its line of totals is not in it, so rows may have been cut off: sums are of those that are here")
+		r.Flaws = append(r.Flaws,
+			"its line of totals is not in it, so rows may have been cut off: sums are of those that are here")
 	} else if said > 1.05*total && run == nil {
-		r.Flaws = append(r.Flaws, fmt.Sprintf("rows were cut out of it: by its line of totals all calls took %s", lasts(said)))
+		r.Flaws = append(r.Flaws,
+			fmt.Sprintf("rows were cut out of it: by its line of totals all calls took %s", lasts(said)))
 	}
 	top := topCalls(rows)
 	if run != nil {
@@ -189,7 +195,8 @@ func readStraceCount(p *attach.Part) attach.Reading {
 	wall := asked
 	for _, row := range rows {
 		// To enter and leave a wait takes microseconds of CPU time. More is wall time.
-		if k := callWaits[row.name]; (k == waitIdle || k == waitLock || k == waitChild) && row.seconds >= leastWall && row.seconds/float64(max(row.calls, 1)) >= 100e-6 {
+		if k := callWaits[row.name]; (k == waitIdle || k == waitLock || k == waitChild) &&
+			row.seconds >= leastWall && row.seconds/float64(max(row.calls, 1)) >= 100e-6 {
 			wall = true
 		}
 	}
@@ -202,7 +209,8 @@ func readStraceCount(p *attach.Part) attach.Reading {
 	}
 	countMeaning(&r, byKind, total, clock{wall: wall, asked: asked, ltrace: ltrace, all: followed(p)})
 	if run != nil {
-		r.Figures = append(r.Figures, fmt.Sprintf("%s of %s is the whole run, in which all others are", run.name, lasts(run.seconds)))
+		r.Figures = append(r.Figures,
+			fmt.Sprintf("%s of %s is the whole run, in which all others are", run.name, lasts(run.seconds)))
 	}
 	if ltrace {
 		neverFreed(&r, rows)
@@ -210,7 +218,8 @@ func readStraceCount(p *attach.Part) attach.Reading {
 		r.Figures = slices.Insert(r.Figures, 1, line)
 	}
 	if yields := perName["sched_yield"]; total > 0 && yields/total >= 0.2 {
-		r.Figures = append(r.Figures, fmt.Sprintf("%s of it is sched_yield: threads that spin give up the CPU and come back at once", pct(yields/total)))
+		r.Figures = append(r.Figures,
+			fmt.Sprintf("%s of it is sched_yield: threads that spin give up the CPU and come back at once", pct(yields/total)))
 	}
 	return r
 }
@@ -235,7 +244,8 @@ func followed(p *attach.Part) bool {
 	}
 	notes := 0
 	for _, text := range texts(p) {
-		if strings.HasPrefix(text, "strace: Process ") && (strings.HasSuffix(text, "attached") || strings.HasSuffix(text, "detached")) {
+		if strings.HasPrefix(text, "strace: Process ") &&
+			(strings.HasSuffix(text, "attached") || strings.HasSuffix(text, "detached")) {
 			notes++
 		}
 	}
@@ -275,7 +285,8 @@ func neverFreed(r *attach.Reading, rows []callRow) {
 		}
 	}
 	if allocated >= 100 {
-		r.Figures = slices.Insert(r.Figures, 0, fmt.Sprintf("%d calls of malloc and calloc, and none of free", allocated))
+		r.Figures = slices.Insert(r.Figures, 0,
+			fmt.Sprintf("%d calls of malloc and calloc, and none of free", allocated))
 		r.Means = fmt.Sprintf("The program itself allocated %d times and freed nothing: its memory grows, unless a library frees for it. %s", allocated, upper(r.Means))
 	}
 }
@@ -285,7 +296,8 @@ func neverFreed(r *attach.Reading, rows []callRow) {
 func mostWork(rows []callRow) string {
 	at := -1
 	for i, row := range rows {
-		if k := callWaits[row.name]; k != waitIdle && k != waitLock && k != waitChild && row.calls > 0 && (at < 0 || row.seconds > rows[at].seconds) {
+		if k := callWaits[row.name]; k != waitIdle && k != waitLock && k != waitChild &&
+			row.calls > 0 && (at < 0 || row.seconds > rows[at].seconds) {
 			at = i
 		}
 	}
@@ -306,8 +318,11 @@ func (row callRow) failures(all int) string {
 }
 
 // notYet is the error number by which a call on a socket that does not block says: not yet.
-var notYet = map[string]string{"connect": "EINPROGRESS", "accept": "EAGAIN", "accept4": "EAGAIN", "read": "EAGAIN", "readv": "EAGAIN", "recv": "EAGAIN", "recvfrom": "EAGAIN",
-	"recvmsg": "EAGAIN", "recvmmsg": "EAGAIN", "write": "EAGAIN", "writev": "EAGAIN", "sendto": "EAGAIN", "sendmsg": "EAGAIN", "futex": "EAGAIN or ETIMEDOUT", "poll": "EINTR", "epoll_wait": "EINTR", "epoll_pwait": "EINTR"}
+var notYet = map[string]string{"connect": "EINPROGRESS", "accept": "EAGAIN", "accept4": "EAGAIN",
+	"read": "EAGAIN", "readv": "EAGAIN", "recv": "EAGAIN", "recvfrom": "EAGAIN",
+	"recvmsg": "EAGAIN", "recvmmsg": "EAGAIN", "write": "EAGAIN", "writev": "EAGAIN",
+	"sendto": "EAGAIN", "sendmsg": "EAGAIN", "futex": "EAGAIN or ETIMEDOUT", "poll": "EINTR",
+	"epoll_wait": "EINTR", "epoll_pwait": "EINTR"}
 
 // failedHow says how calls of a name ended that have an error number.
 func failedHow(name string) string {
@@ -320,7 +335,8 @@ func failedHow(name string) string {
 // wallOption reports whether strace was asked for wall time: -w, also as -cw.
 func wallOption(command string) bool {
 	for _, f := range strings.Fields(command) {
-		if len(f) > 1 && f[0] == '-' && f[1] != '-' && strings.Contains(f, "w") && strings.Contains("-cwfTtryqvxiC", f[1:2]) || f == "--summary-wall-clock" {
+		if len(f) > 1 && f[0] == '-' && f[1] != '-' && strings.Contains(f, "w") &&
+			strings.Contains("-cwfTtryqvxiC", f[1:2]) || f == "--summary-wall-clock" {
 			return true
 		}
 	}
@@ -338,7 +354,8 @@ func topCalls(rows []callRow) string {
 		if row.calls > 0 {
 			each = row.seconds / float64(row.calls)
 		}
-		out = append(out, fmt.Sprintf("%s %s: %s in %d calls, %s each", pct(row.share), row.name, lasts(row.seconds), row.calls, lasts(each)))
+		out = append(out, fmt.Sprintf("%s %s: %s in %d calls, %s each", pct(row.share), row.name,
+			lasts(row.seconds), row.calls, lasts(each)))
 	}
 	return strings.Join(out, "; ")
 }
@@ -370,7 +387,8 @@ func countMeaning(r *attach.Reading, byKind map[waitKind]float64, total float64,
 	}
 	if c.ltrace {
 		r.Not = "ltrace stops the program twice at each call, so rates and shares differ without it."
-		r.Next = append(r.Next, ask("perf record -e cpu-clock -g -p PID -- sleep 10", r.Who.PID, "which functions take the CPU time, without breakpoints"))
+		r.Next = append(r.Next, ask("perf record -e cpu-clock -g -p PID -- sleep 10", r.Who.PID,
+			"which functions take the CPU time, without breakpoints"))
 		return
 	}
 	r.Not = "strace slows every call down, so rates and shares differ without it; a wait in epoll_wait, poll or futex is no loss by itself."

@@ -41,15 +41,19 @@ func (t *callTrace) waitForOne(r *attach.Reading) bool {
 	if n < 2 || n < len(t.threads)/2 {
 		return false
 	}
-	line := fmt.Sprintf("%d of %d threads wait for one futex, %s, without a limit of time", n, len(t.threads), first.addr)
+	line := fmt.Sprintf("%d of %d threads wait for one futex, %s, without a limit of time", n,
+		len(t.threads), first.addr)
 	r.Figures = append([]string{line}, r.Figures...)
 	r.Means = upper(line) + ": for a lock, or for a condition that nobody signals."
 	r.Not = "How long they wait is not in it; a pool's threads without work wait for one condition in the same way."
 	if first.value == heldWaited {
-		r.Means = upper(line) + ". Its value, 2, is that of a mutex which is held: if its holder never gives it back, it is a deadlock."
+		r.Means = upper(line) +
+			". Its value, 2, is that of a mutex which is held: if its holder never gives it back, it is a deadlock."
 		r.Not = "Who holds it is not in it, nor how long they wait: the stacks of all threads say that."
-		r.Signs = append(r.Signs, attach.Sign{Cause: "lock-contention", Grade: attach.Candidate, Proof: []string{line + "; its value is that of a mutex which is held"}})
+		r.Signs = append(r.Signs, attach.Sign{Cause: "lock-contention", Grade: attach.Candidate,
+			Proof: []string{line + "; its value is that of a mutex which is held"}})
 	}
-	r.Next = append(r.Next, ask("gdb -p PID -batch -ex 'thread apply all bt'", t.pid, "which lock that is, and what its holder does"))
+	r.Next = append(r.Next, ask("gdb -p PID -batch -ex 'thread apply all bt'", t.pid,
+		"which lock that is, and what its holder does"))
 	return true
 }

@@ -13,7 +13,8 @@ import (
 var (
 	straceLines = &attach.Kind{Name: "strace", Claim: claimStrace, Read: readStrace}
 	ltraceLines = &attach.Kind{Name: "ltrace", Claim: claimLtrace, Read: readLtrace, Yields: []string{"strace"}}
-	perfTrace   = &attach.Kind{Name: "perf trace", Claim: claimPerfTrace, Read: readPerfTrace, Hints: []string{" ms): ", "): ", ": ... [continued]"}}
+	perfTrace   = &attach.Kind{Name: "perf trace", Claim: claimPerfTrace, Read: readPerfTrace,
+		Hints: []string{" ms): ", "): ", ": ... [continued]"}}
 )
 
 // tracedCall is a line of strace, ltrace or perf trace.
@@ -48,7 +49,8 @@ func tracedCallOf(text string) (c tracedCall, ok bool) {
 	if len(text) > 1<<16 || strings.IndexByte(text, '(') < 0 && !strings.Contains(text, " resumed>") {
 		return c, false
 	}
-	if !strings.Contains(text, "= ") && !strings.Contains(text, "<unfinished") && !strings.Contains(text, " resumed>") && !strings.HasSuffix(text, "<no return ...>") {
+	if !strings.Contains(text, "= ") && !strings.Contains(text, "<unfinished") &&
+		!strings.Contains(text, " resumed>") && !strings.HasSuffix(text, "<no return ...>") {
 		return c, false // most lines of a log
 	}
 	m := callHead.FindStringSubmatch(text)
@@ -112,7 +114,8 @@ func traceNote(text string) bool {
 	if i := strings.Index(text, "--- SIG"); i >= 0 && i < 40 {
 		return strings.HasSuffix(text, " ---")
 	}
-	return straceNote(text) || strings.HasPrefix(text, "strace: ") || text == "..." || strings.HasPrefix(text, "[pid ") && strings.HasSuffix(text, "???")
+	return straceNote(text) || strings.HasPrefix(text, "strace: ") || text == "..." ||
+		strings.HasPrefix(text, "[pid ") && strings.HasSuffix(text, "???")
 }
 
 func claimCalls(lines []paste.Line, wanted func(c *tracedCall) bool) int {
@@ -157,10 +160,12 @@ func readCallLines(p *attach.Part) *callTrace {
 		if !ok {
 			continue
 		}
-		if d := c.at - before.at; before.name != "" && before.at >= 0 && c.at >= 0 && !c.relative && c.tid == before.tid && d > t.gap.seconds {
+		if d := c.at - before.at; before.name != "" && before.at >= 0 && c.at >= 0 && !c.relative &&
+			c.tid == before.tid && d > t.gap.seconds {
 			t.gap = tracedCall{name: before.name, seconds: d}
 		}
-		if k := callWaits[before.name]; before.at >= 0 && c.at >= before.at && !c.relative && c.tid == before.tid && (k == waitIdle || k == waitLock || k == waitChild) {
+		if k := callWaits[before.name]; before.at >= 0 && c.at >= before.at && !c.relative &&
+			c.tid == before.tid && (k == waitIdle || k == waitLock || k == waitChild) {
 			t.between += c.at - before.at
 		}
 		before = c
@@ -205,7 +210,8 @@ func (t *callTrace) title(tool, what string) string {
 func readStrace(p *attach.Part) attach.Reading {
 	t := readCallLines(p)
 	t.pid = targetOf(p)
-	return t.reading(t.title("strace", "system call"), "strace slows each call down by tens of microseconds, so rates differ without it")
+	return t.reading(t.title("strace", "system call"),
+		"strace slows each call down by tens of microseconds, so rates differ without it")
 }
 
 func readLtrace(p *attach.Part) attach.Reading {
@@ -218,7 +224,8 @@ func readLtrace(p *attach.Part) attach.Reading {
 		return r
 	}
 	r.Means = "It lists calls of library functions, or of the system where they are marked. ltrace stops the program at each, so their times and rates are mostly its own."
-	r.Next = append(r.Next, ask("perf record -e cpu-clock -g -p PID -- sleep 10", 0, "where CPU time goes, without stopping the program"))
+	r.Next = append(r.Next, ask("perf record -e cpu-clock -g -p PID -- sleep 10", 0,
+		"where CPU time goes, without stopping the program"))
 	return r
 }
 
@@ -290,14 +297,18 @@ func (t *callTrace) waits(r *attach.Reading, byKind map[waitKind]*callSum, total
 	span := max(t.span, total)
 	switch {
 	case slow.n >= 3 && slow.seconds >= 0.1*span, slow.n > 0 && slow.seconds >= 0.1 && slow.seconds >= 0.1*span:
-		proof := fmt.Sprintf("%s on files took 5 ms or longer, %s in all; the longest is %s", attach.Plural(slow.n, "call"), lasts(slow.seconds), t.longest.says())
+		proof := fmt.Sprintf("%s on files took 5 ms or longer, %s in all; the longest is %s",
+			attach.Plural(slow.n, "call"), lasts(slow.seconds), t.longest.says())
 		r.State = attach.Ill
 		r.Means = upper(proof) + "."
-		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Found, Sure: finding.Possible, Share: min(1, slow.seconds/max(span, 1e-9)), Proof: []string{proof}})
-		r.Next = append(r.Next, ask("biolatency-bpfcc -m 10 1", 0, "whether the disk took that time, or a lock of the file"))
+		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Found,
+			Sure: finding.Possible, Share: min(1, slow.seconds/max(span, 1e-9)), Proof: []string{proof}})
+		r.Next = append(r.Next,
+			ask("biolatency-bpfcc -m 10 1", 0, "whether the disk took that time, or a lock of the file"))
 	case byKind[waitNetwork] != nil && byKind[waitNetwork].seconds >= 0.3*span && t.longest.seconds >= 0.01:
 		share := byKind[waitNetwork].seconds / max(span, 1e-9)
-		r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Share: min(1, share), Where: "the peer: calls wait for the network (" + t.longest.says() + ")"})
+		r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Share: min(1, share),
+			Where: "the peer: calls wait for the network (" + t.longest.says() + ")"})
 		r.Means = fmt.Sprintf("%s in calls waits for a peer, or for a client that asks nothing.", pct(min(1, share)))
 	case idle >= 0.5*total && total > 0:
 		r.Means = fmt.Sprintf("%s of the time in calls is in calls that wait for work, for time to pass or for a lock (epoll_wait, poll, sleeps, futex); which of them is not in it.", pct(idle/total))

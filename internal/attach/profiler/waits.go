@@ -36,10 +36,14 @@ const (
 )
 
 var waitOfBlock = map[sched.Block]wait{
-	sched.BlockFutex: waitedFutex, sched.BlockNetwork: waitedPeer, sched.BlockTimer: waitedIdle, sched.BlockPipe: waitedPipe,
-	sched.BlockDisk: waitedDisk, sched.BlockFault: waitedFault, sched.BlockReclaim: waitedReclaim, sched.BlockMemcg: waitedReclaim,
-	sched.BlockCompaction: waitedReclaim, sched.BlockMmapLock: waitedMmapLock, sched.BlockTLB: waitedTLB, sched.BlockNUMA: waitedNUMA,
-	sched.BlockChild: waitedIdle, sched.BlockKernelLock: waitedKernelLock, sched.BlockIdle: waitedIdle, sched.BlockStopped: waitedIdle,
+	sched.BlockFutex: waitedFutex, sched.BlockNetwork: waitedPeer, sched.BlockTimer: waitedIdle,
+	sched.BlockPipe: waitedPipe,
+	sched.BlockDisk: waitedDisk, sched.BlockFault: waitedFault, sched.BlockReclaim: waitedReclaim,
+	sched.BlockMemcg:      waitedReclaim,
+	sched.BlockCompaction: waitedReclaim, sched.BlockMmapLock: waitedMmapLock,
+	sched.BlockTLB: waitedTLB, sched.BlockNUMA: waitedNUMA,
+	sched.BlockChild: waitedIdle, sched.BlockKernelLock: waitedKernelLock,
+	sched.BlockIdle: waitedIdle, sched.BlockStopped: waitedIdle,
 }
 
 // waitOf says what a stack waited for, by its functions from the innermost on.
@@ -75,23 +79,28 @@ func simpleWait(frames []kernel.Frame) wait {
 	for i := range frames {
 		name := frames[i].Func
 		switch {
-		case name == "xfs_buf_lock" || name == "xfs_buf_iowait" || name == "__lock_buffer" || name == "__wait_on_buffer":
+		case name == "xfs_buf_lock" || name == "xfs_buf_iowait" || name == "__lock_buffer" ||
+			name == "__wait_on_buffer":
 			return waitedBuffer
 		case name == "inode_dio_wait" || name == "__inode_dio_wait": // as for a lock of the file
 			return waitedDirect
-		case i == 0 && (name == "msleep" || name == "msleep_interruptible" || name == "usleep_range" || name == "usleep_range_state" || name == "fsleep"):
+		case i == 0 && (name == "msleep" || name == "msleep_interruptible" ||
+			name == "usleep_range" || name == "usleep_range_state" || name == "fsleep"):
 			return waitedDriver
 		case name == "md_flush_request" || name == "blkdev_issue_flush" || name == "__blkdev_issue_flush":
 			return waitedDisk
 		case strings.Contains(name, "migration_entry_wait"), strings.HasPrefix(name, "migrate_misplaced"):
 			return waitedNUMA
 		case i > 4:
-		case name == "sleep_on_page" || name == "sleep_on_buffer" || name == "wait_on_page_bit" || name == "do_blockdev_direct_IO" || name == "wait_iff_congested" ||
-			name == "io_schedule" || name == "io_schedule_timeout" || name == "get_request_wait" || name == "sync_buffer" || name == "blkdev_issue_flush" || name == "jbd2_log_wait_commit":
+		case name == "sleep_on_page" || name == "sleep_on_buffer" || name == "wait_on_page_bit" ||
+			name == "do_blockdev_direct_IO" || name == "wait_iff_congested" ||
+			name == "io_schedule" || name == "io_schedule_timeout" || name == "get_request_wait" ||
+			name == "sync_buffer" || name == "blkdev_issue_flush" || name == "jbd2_log_wait_commit":
 			if len(frames) == 1 {
 				return waitedDisk
 			}
-		case strings.HasPrefix(name, "rwsem_down_") || strings.HasPrefix(name, "__mutex_lock") || name == "mutex_lock" || strings.HasPrefix(name, "__rwsem_down") || name == "__down":
+		case strings.HasPrefix(name, "rwsem_down_") || strings.HasPrefix(name, "__mutex_lock") ||
+			name == "mutex_lock" || strings.HasPrefix(name, "__rwsem_down") || name == "__down":
 			if len(frames) == 1 {
 				return waitedKernelLock
 			}
@@ -111,15 +120,19 @@ var idleSleeps = words(`poll_schedule_timeout ep_poll do_nanosleep hrtimer_nanos
 // polls reports whether a stack waits for any of several sockets: a server without requests does.
 func polls(names []string) bool {
 	return slices.ContainsFunc(names, func(n string) bool {
-		return strings.Contains(n, "epoll") || strings.Contains(n, "ep_poll") || strings.Contains(n, "sys_poll") || strings.Contains(n, "do_select") || strings.Contains(n, "accept")
+		return strings.Contains(n, "epoll") || strings.Contains(n, "ep_poll") ||
+			strings.Contains(n, "sys_poll") || strings.Contains(n, "do_select") || strings.Contains(n, "accept")
 	})
 }
 
 // preempted reports whether a thread left its CPU without asking to.
 func preempted(names []string) bool {
 	return slices.ContainsFunc(names, func(n string) bool {
-		return strings.HasPrefix(n, "exit_to_user_mode") || strings.HasPrefix(n, "prepare_exit_to_usermode") || n == "retint_user" || strings.HasPrefix(n, "preempt_schedule") ||
-			strings.HasPrefix(n, "irqentry_exit") || n == "exit_to_usermode_loop" || n == "int_careful" || n == "sysret_careful"
+		return strings.HasPrefix(n, "exit_to_user_mode") ||
+			strings.HasPrefix(n, "prepare_exit_to_usermode") || n == "retint_user" ||
+			strings.HasPrefix(n, "preempt_schedule") ||
+			strings.HasPrefix(n, "irqentry_exit") || n == "exit_to_usermode_loop" ||
+			n == "int_careful" || n == "sysret_careful"
 	})
 }
 
@@ -127,14 +140,21 @@ func preempted(names []string) bool {
 func waitByUser(names []string) wait {
 	for _, n := range names {
 		switch {
-		case n == "runtime.lock" || n == "runtime.lock2" || n == "runtime.lockWithRank" || strings.HasPrefix(n, "sync.(*Mutex)") || strings.HasPrefix(n, "sync.(*RWMutex)"),
-			strings.Contains(n, "lll_lock_wait"), strings.Contains(n, "pthread_mutex_lock"), strings.Contains(n, "pthread_rwlock_"), strings.Contains(n, "pthread_mutex_timedlock"),
-			strings.HasPrefix(n, "ObjectMonitor::enter"), strings.Contains(n, "SafeFetchLock"), strings.HasPrefix(n, "take_gil"), strings.Contains(n, "SpinToAcquire"),
-			strings.Contains(n, "mutex_enter"), strings.Contains(n, "lll_mutex_lock_wait"), strings.Contains(n, "Monitor::lock"), strings.Contains(n, "parking_lot_core"):
+		case n == "runtime.lock" || n == "runtime.lock2" || n == "runtime.lockWithRank" ||
+			strings.HasPrefix(n, "sync.(*Mutex)") || strings.HasPrefix(n, "sync.(*RWMutex)"),
+			strings.Contains(n, "lll_lock_wait"), strings.Contains(n, "pthread_mutex_lock"),
+			strings.Contains(n, "pthread_rwlock_"), strings.Contains(n, "pthread_mutex_timedlock"),
+			strings.HasPrefix(n, "ObjectMonitor::enter"), strings.Contains(n, "SafeFetchLock"),
+			strings.HasPrefix(n, "take_gil"), strings.Contains(n, "SpinToAcquire"),
+			strings.Contains(n, "mutex_enter"), strings.Contains(n, "lll_mutex_lock_wait"),
+			strings.Contains(n, "Monitor::lock"), strings.Contains(n, "parking_lot_core"):
 			return waitedLock
-		case strings.HasPrefix(n, "runtime.note"), n == "runtime.stopm", n == "runtime.mPark", n == "runtime.findrunnable", n == "runtime.findRunnable",
-			strings.Contains(n, "pthread_cond_"), strings.Contains(n, "sem_wait"), strings.Contains(n, "sem_timedwait"), n == "runtime.semasleep", strings.HasPrefix(n, "Parker::park"),
-			strings.Contains(n, "ObjectMonitor::wait"), strings.Contains(n, "condition_variable"), strings.Contains(n, "pthread_join"):
+		case strings.HasPrefix(n, "runtime.note"), n == "runtime.stopm", n == "runtime.mPark",
+			n == "runtime.findrunnable", n == "runtime.findRunnable",
+			strings.Contains(n, "pthread_cond_"), strings.Contains(n, "sem_wait"),
+			strings.Contains(n, "sem_timedwait"), n == "runtime.semasleep", strings.HasPrefix(n, "Parker::park"),
+			strings.Contains(n, "ObjectMonitor::wait"), strings.Contains(n, "condition_variable"),
+			strings.Contains(n, "pthread_join"):
 			return waitedIdle
 		}
 	}
@@ -207,7 +227,8 @@ type waitRule struct {
 }
 
 var waitRules = []waitRule{
-	{waitedLock, "lock-contention", 0.10}, {waitedKernelLock, "kernel-lock", 0.10}, {waitedMmapLock, "mmap-lock", 0.05}, {waitedNUMA, "numa-balancing", 0.05},
+	{waitedLock, "lock-contention", 0.10}, {waitedKernelLock, "kernel-lock", 0.10},
+	{waitedMmapLock, "mmap-lock", 0.05}, {waitedNUMA, "numa-balancing", 0.05},
 	{waitedReclaim, "direct-reclaim", 0.03}, {waitedTLB, "tlb-shootdown", 0.03}, {waitedDisk, "disk-wait", 0.20},
 	{waitedBuffer, "disk-wait", 0.20},
 }
@@ -224,12 +245,14 @@ func (w *waiting) signs(r *attach.Reading, sure finding.Confidence) {
 		if where := w.where(rule.kind, 3); where != "" {
 			line += ": " + where
 		}
-		if rule.kind == waitedBuffer && slices.ContainsFunc(r.Signs, func(s attach.Sign) bool { return s.Cause == rule.cause }) {
+		if rule.kind == waitedBuffer &&
+			slices.ContainsFunc(r.Signs, func(s attach.Sign) bool { return s.Cause == rule.cause }) {
 			continue
 		}
 		if rule.kind == waitedBuffer || rule.kind == waitedDisk && (share < 0.5 || len(r.Signs) > 0) {
 			// To wait for a disk is what some threads are for.
-			r.Signs = append(r.Signs, attach.Sign{Cause: rule.cause, Grade: attach.Candidate, Share: share, Proof: []string{line}})
+			r.Signs = append(r.Signs, attach.Sign{Cause: rule.cause, Grade: attach.Candidate,
+				Share: share, Proof: []string{line}})
 			continue
 		}
 		level := sure
@@ -237,17 +260,20 @@ func (w *waiting) signs(r *attach.Reading, sure finding.Confidence) {
 			level = finding.Possible
 		}
 		r.State = attach.Ill
-		r.Signs = append(r.Signs, attach.Sign{Cause: rule.cause, Grade: attach.Found, Sure: level, Share: share, Proof: []string{line}})
+		r.Signs = append(r.Signs, attach.Sign{Cause: rule.cause, Grade: attach.Found, Sure: level,
+			Share: share, Proof: []string{line}})
 	}
 	slices.SortStableFunc(r.Signs, func(a, b attach.Sign) int {
 		return cmp.Or(cmp.Compare(gradeOrder[a.Grade], gradeOrder[b.Grade]), cmp.Compare(b.Share, a.Share))
 	})
 }
 
-var gradeOrder = map[attach.Grade]int{attach.Found: 0, attach.Outside: 1, attach.Candidate: 2, attach.Risk: 3, attach.Against: 4}
+var gradeOrder = map[attach.Grade]int{attach.Found: 0, attach.Outside: 1, attach.Candidate: 2,
+	attach.Risk: 3, attach.Against: 4}
 
 // diskSign is a sign that a disk was waited for. That a text shows slow calls on files makes it
 // possible: a lock of the file looks the same.
 func diskSign(proof string, share float64) attach.Sign {
-	return attach.Sign{Cause: "disk-wait", Grade: attach.Found, Sure: finding.Possible, Share: min(share, 1), Proof: []string{proof}}
+	return attach.Sign{Cause: "disk-wait", Grade: attach.Found, Sure: finding.Possible,
+		Share: min(share, 1), Proof: []string{proof}}
 }

@@ -52,7 +52,8 @@ func (d *dump) chained(r *attach.Reading, t tally, list []*convoy) {
 	if root == nil || locks[root] < 2 {
 		return
 	}
-	line := fmt.Sprintf("%s (of %d) for %d locks that end at one thread, %s: %s", waits(behind[root]), t.total, locks[root],
+	line := fmt.Sprintf("%s (of %d) for %d locks that end at one thread, %s: %s",
+		waits(behind[root]), t.total, locks[root],
 		root.who(), root.does())
 	r.Figures = append([]string{line}, r.Figures...)
 	r.Means = "The queues are one chain: what holds up its first thread holds up all of them."
@@ -106,7 +107,8 @@ func deadlocks(all []*convoy) string {
 	if len(list) == 1 {
 		return fmt.Sprintf("%d threads are in a deadlock: %s", n, words[0])
 	}
-	line := fmt.Sprintf("%d threads are in %d deadlocks: %s", n, len(list), strings.Join(words[:min(len(words), shown)], "; "))
+	line := fmt.Sprintf("%d threads are in %d deadlocks: %s", n, len(list),
+		strings.Join(words[:min(len(words), shown)], "; "))
 	if more := len(words) - shown; more > 0 {
 		line += fmt.Sprintf("; and %d more", more)
 	}
@@ -122,6 +124,7 @@ const deadlockRemedy = "Take these locks in one order everywhere; until then onl
 func (d *dump) reported(r *attach.Reading) {
 	line := "the dump itself reports a deadlock; which thread has which lock is not among the threads of the text"
 	r.Figures = append(r.Figures, line)
-	r.Signs = append(r.Signs, attach.Sign{Cause: "lock-contention", Grade: attach.Found, Sure: finding.Supported, Proof: []string{line}, Remedy: deadlockRemedy})
+	r.Signs = append(r.Signs, attach.Sign{Cause: "lock-contention", Grade: attach.Found,
+		Sure: finding.Supported, Proof: []string{line}, Remedy: deadlockRemedy})
 	r.Means = "A deadlock, as the runtime itself found it: its threads do not go on without a restart."
 }

@@ -95,7 +95,8 @@ func readDotnetDump(p *attach.Part) attach.Reading {
 // readMonitors says which monitors threads wait for, and what their owners do if their stacks are
 // in the same text.
 func (d *dump) readMonitors(monitors []monitor) attach.Reading {
-	r := attach.Reading{Title: "dotnet-dump syncblk, " + attach.Plural(len(monitors), "monitor"), State: attach.Healthy, Glance: true}
+	r := attach.Reading{Title: "dotnet-dump syncblk, " + attach.Plural(len(monitors), "monitor"),
+		State: attach.Healthy, Glance: true}
 	r.Means = "No thread waits for one of these monitors."
 	r.Not = "MonitorHeld is no number of threads: it counts 1 for the owner, and 2 for each thread that waits."
 	first, stuck := monitor{}, 0
@@ -123,7 +124,8 @@ func (d *dump) readMonitors(monitors []monitor) attach.Reading {
 		return r
 	}
 	sign := attach.Sign{Cause: "lock-contention", Grade: attach.Candidate, Proof: r.Figures}
-	r.State, r.Means = attach.CannotTell, "Threads wait for monitors that others have: the stacks of the owners say why they keep them."
+	r.State, r.Means = attach.CannotTell,
+		"Threads wait for monitors that others have: the stacks of the owners say why they keep them."
 	if first.waiters > 2 {
 		sign.Grade, sign.Sure, r.State = attach.Found, finding.Possible, attach.Ill
 	}

@@ -31,15 +31,19 @@ func (d *dump) elsewhere(r *attach.Reading, t tally) {
 		line := fmt.Sprintf("%s for room in a full queue, or for its taker (%s)", waits(t.room), t.most(room))
 		r.Figures = append(r.Figures, line)
 		if t.room > 1 {
-			r.Means = cmp.Or(r.Means, "A queue is full at this instant: look at what its takers do, not at those that put.")
+			r.Means = cmp.Or(r.Means,
+				"A queue is full at this instant: look at what its takers do, not at those that put.")
 			r.State = attach.CannotTell
 		}
 	}
 	if t.pooled > 1 {
-		line := fmt.Sprintf("%s of %d wait for a free connection or object of a pool (%s)", threads(t.pooled), t.total, t.most(pooled))
-		sign := attach.Sign{Cause: "pool-exhaustion", Grade: attach.Found, Sure: finding.Possible, Proof: []string{line}, Share: share(t.pooled, t.total)}
+		line := fmt.Sprintf("%s of %d wait for a free connection or object of a pool (%s)",
+			threads(t.pooled), t.total, t.most(pooled))
+		sign := attach.Sign{Cause: "pool-exhaustion", Grade: attach.Found, Sure: finding.Possible,
+			Proof: []string{line}, Share: share(t.pooled, t.total)}
 		if t.remote > 0 || t.table > 0 {
-			sign.Proof = append(sign.Proof, fmt.Sprintf("those which have one: %d wait for another server", t.remote+t.table))
+			sign.Proof = append(sign.Proof,
+				fmt.Sprintf("those which have one: %d wait for another server", t.remote+t.table))
 		}
 		r.Figures = append(r.Figures, line)
 		r.Signs = append(r.Signs, sign)
@@ -49,12 +53,16 @@ func (d *dump) elsewhere(r *attach.Reading, t tally) {
 	if t.disk > 1 && float64(t.disk) >= 0.3*float64(t.busy()) && !already {
 		line := fmt.Sprintf("%s of %d are in a call on a file (%s)", threads(t.disk), t.total, t.most(disk))
 		if n := d.afterFiles(); n > 0 {
-			line = fmt.Sprintf("%s of %d are in a call on a file, or wait for one that is (%d)", threads(t.disk), t.total, n)
+			line = fmt.Sprintf("%s of %d are in a call on a file, or wait for one that is (%d)",
+				threads(t.disk), t.total, n)
 		}
 		r.Figures = append(r.Figures, line)
-		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate, Proof: []string{line}, Share: share(t.disk, t.total)})
-		r.Means = cmp.Or(r.Means, "Several threads are in calls of the disk at this instant; one dump does not say for how long.")
-		r.Next = append(r.Next, attach.Next{Command: "iostat -x 1 10", Why: "says whether the disk is slow: await and aqu-sz"})
+		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate,
+			Proof: []string{line}, Share: share(t.disk, t.total)})
+		r.Means = cmp.Or(r.Means,
+			"Several threads are in calls of the disk at this instant; one dump does not say for how long.")
+		r.Next = append(r.Next,
+			attach.Next{Command: "iostat -x 1 10", Why: "says whether the disk is slow: await and aqu-sz"})
 	}
 }
 
@@ -63,7 +71,8 @@ func (d *dump) outside(w doing, call string, n int) attach.Sign {
 	where, line := "another server", fmt.Sprintf("%s for another server's answer (%s)", waits(n), call)
 	switch w {
 	case tableLock:
-		where, line = "a lock of the database's own tables", fmt.Sprintf("%s for a lock of the database's own tables (%s)", waits(n), call)
+		where, line = "a lock of the database's own tables",
+			fmt.Sprintf("%s for a lock of the database's own tables (%s)", waits(n), call)
 	case pooled:
 		where, line = "a pool", fmt.Sprintf("%s for a free object of a pool (%s)", waits(n), call)
 	}
@@ -75,7 +84,8 @@ func (d *dump) lookAt(w doing) attach.Next {
 	if w == tableLock {
 		return attach.Next{Command: "mysql -e 'SHOW ENGINE INNODB STATUS\\G' -e 'SHOW FULL PROCESSLIST'", Why: "names the transaction that holds the table's or row's lock"}
 	}
-	return attach.Next{Command: "ss -tnpo state established", Why: "names the server that these connections go to; look at that server next"}
+	return attach.Next{Command: "ss -tnpo state established",
+		Why: "names the server that these connections go to; look at that server next"}
 }
 
 // quiet reads a dump without convoys.
@@ -92,16 +102,21 @@ func (d *dump) quiet(r *attach.Reading, t tally, list []*convoy) {
 	switch {
 	case d.nameless() > 0 && d.nameless()*2 >= t.total:
 		r.State = attach.CannotTell
-		r.Figures = append(r.Figures, fmt.Sprintf("%s without any function of the program's that has a name", threads(d.nameless())))
+		r.Figures = append(r.Figures,
+			fmt.Sprintf("%s without any function of the program's that has a name", threads(d.nameless())))
 		r.Means = "The stacks do not name who called the system's functions: pools that wait for work look so, and so do threads that wait for others."
 		r.Not = "Whose waits these are: without symbols or tables to unwind by, frames above the library are guesses."
 		if !slices.ContainsFunc(d.threads, func(t *thread) bool { return len(t.frames) > 1 || t.guessed }) {
 			r.Means = "Only the innermost frame of each thread is in the text: who called it, and so what it waits for, is not."
 			r.Not = ""
-			r.Next = append(r.Next, attach.Next{Command: cmp.Or(d.whole, "gdb -p PID -batch -ex 'thread apply all bt'"), Why: "has the whole stacks"})
+			r.Next = append(r.Next,
+				attach.Next{Command: cmp.Or(d.whole, "gdb -p PID -batch -ex 'thread apply all bt'"),
+					Why: "has the whole stacks"})
 			return
 		}
-		r.Next = append(r.Next, attach.Next{Command: "eu-stack -p PID", Why: "reads the tables to unwind by itself; the packages with debug symbols name the functions"})
+		r.Next = append(r.Next,
+			attach.Next{Command: "eu-stack -p PID",
+				Why: "reads the tables to unwind by itself; the packages with debug symbols name the functions"})
 	case t.room > 1:
 		r.State, r.Means = attach.CannotTell, full
 	case d.inCommit() > 0 && d.inCommit()*2 >= d.insideWork():
@@ -111,21 +126,27 @@ func (d *dump) quiet(r *attach.Reading, t tally, list []*convoy) {
 		line := fmt.Sprintf("%s for a signal inside a statement or request: %s", waits(d.insideWork()), d.insideWhere())
 		r.Figures = append(r.Figures, line)
 		r.Means = "They do not wait for work: what they wait for, a row's lock, a commit or another thread, the stacks do not say."
-		r.Next = append(r.Next, attach.Next{Command: "the server's own view: SHOW ENGINE INNODB STATUS, pg_stat_activity, or its request log", Why: "says what these requests wait for"})
+		r.Next = append(r.Next,
+			attach.Next{Command: "the server's own view: SHOW ENGINE INNODB STATUS, pg_stat_activity, or its request log", Why: "says what these requests wait for"})
 	case d.python() > 1:
 		r.State = attach.CannotTell
-		r.Figures = append(r.Figures, fmt.Sprintf("%s in PyThread_acquire_lock: Python's locks and its queues look alike there", waits(d.python())))
+		r.Figures = append(r.Figures,
+			fmt.Sprintf("%s in PyThread_acquire_lock: Python's locks and its queues look alike there", waits(d.python())))
 		r.Means = "Python threads wait for a lock or for work: their frames in C do not say which."
-		r.Next = append(r.Next, attach.Next{Command: "py-spy dump --pid PID", Why: "shows the lines of Python in which they wait"})
+		r.Next = append(r.Next, attach.Next{Command: "py-spy dump --pid PID",
+			Why: "shows the lines of Python in which they wait"})
 	case t.lock > 1 && t.lock == t.busy():
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("All %d threads that are shown and not idle wait for locks, and none goes on: a deadlock fits, or a holder that is not in the dump.", t.lock)
-		r.Signs = append(r.Signs, attach.Sign{Cause: "lock-contention", Grade: attach.Candidate, Share: share(t.lock, t.total),
+		r.Signs = append(r.Signs, attach.Sign{Cause: "lock-contention", Grade: attach.Candidate,
+			Share: share(t.lock, t.total),
 			Proof: []string{fmt.Sprintf("%s for locks%s", waits(t.lock), list0(list))}})
 		if d.whole == "" {
-			r.Next = append(r.Next, attach.Next{Command: "gdb -p PID -batch -ex 'thread apply all bt' -ex 'thread apply all frame 2' -ex 'info locals'", Why: "the locks' addresses, once the debug symbols of libc and the program are there: who owns each"})
+			r.Next = append(r.Next,
+				attach.Next{Command: "gdb -p PID -batch -ex 'thread apply all bt' -ex 'thread apply all frame 2' -ex 'info locals'", Why: "the locks' addresses, once the debug symbols of libc and the program are there: who owns each"})
 		} else {
-			r.Next = append(r.Next, attach.Next{Command: d.whole, Why: "all threads, taken three times: which of them stay where they are"})
+			r.Next = append(r.Next,
+				attach.Next{Command: d.whole, Why: "all threads, taken three times: which of them stay where they are"})
 		}
 	case t.lock > 1:
 		r.State = attach.CannotTell
@@ -141,7 +162,8 @@ func (d *dump) quiet(r *attach.Reading, t tally, list []*convoy) {
 			r.Figures = append(r.Figures, list[0].holderText())
 		}
 	case t.remote > 0:
-		r.Figures = append(r.Figures, fmt.Sprintf("%s for another server's answer (%s)", waits(t.remote), t.most(remote)))
+		r.Figures = append(r.Figures, fmt.Sprintf("%s for another server's answer (%s)",
+			waits(t.remote), t.most(remote)))
 	case t.signal*2 > t.total && t.total > 3:
 		r.State = attach.CannotTell
 	case d.sleepsWithLock(r):
@@ -171,7 +193,8 @@ const wholeDump = 5
 func (d *dump) sleepsWithLock(r *attach.Reading) bool {
 	for _, t := range d.threads {
 		if t.doing == idle && len(t.holds) > 0 && t.sleeps() {
-			r.Figures = append([]string{fmt.Sprintf("%s sleeps in %s, and holds %s", t.who(), t.call, t.holds[0])}, r.Figures...)
+			r.Figures = append([]string{fmt.Sprintf("%s sleeps in %s, and holds %s", t.who(),
+				t.call, t.holds[0])}, r.Figures...)
 			r.Means = "No threads queue behind one lock. One sleeps with a lock: who wants it meanwhile waits as long."
 			if d.total()-d.frameless() < wholeDump {
 				r.State = attach.CannotTell
@@ -207,7 +230,8 @@ func (d *dump) nameless() int {
 // named reports whether a frame is of the program and has a name.
 func named(f frame) bool {
 	fn := short(f.fn)
-	return fn != "" && fn != "??" && !strings.HasPrefix(fn, "0x") && !wrapper(fn) && fn != "start_thread" && fn != "start" &&
+	return fn != "" && fn != "??" && !strings.HasPrefix(fn, "0x") && !wrapper(fn) &&
+		fn != "start_thread" && fn != "start" &&
 		!strings.HasPrefix(fn, "clone") && !strings.HasPrefix(fn, "libc_start") && !strings.HasPrefix(fn, "syscall")
 }
 
@@ -242,10 +266,12 @@ func (d *dump) pools(r *attach.Reading, t tally) {
 		r.Figures = append(r.Figures, strings.Join(words, ", ")+", as pools without work do")
 	}
 	if sites := attach.Largest(signals); len(sites) > 0 && signals[sites[0]] > 2 {
-		r.Figures = append(r.Figures, fmt.Sprintf("%d threads wait for a signal, or for what others do, in %s", signals[sites[0]], sites[0]))
+		r.Figures = append(r.Figures,
+			fmt.Sprintf("%d threads wait for a signal, or for what others do, in %s", signals[sites[0]], sites[0]))
 	}
 	if sites := attach.Largest(asleep); len(sites) > 0 && asleep[sites[0]] > 2 {
-		r.Figures = append(r.Figures, fmt.Sprintf("%d threads sleep in %s, by their own code", asleep[sites[0]], sites[0]))
+		r.Figures = append(r.Figures, fmt.Sprintf("%d threads sleep in %s, by their own code",
+			asleep[sites[0]], sites[0]))
 	}
 	if t.running == 1 && t.total > 2 && at != nil && d.hit() == nil && len(at.frames) > 0 && at.state == "" {
 		at.from = 0
@@ -260,13 +286,15 @@ func (d *dump) pools(r *attach.Reading, t tally) {
 			}
 		}
 		if len(words) == t.running {
-			r.Figures = append([]string{fmt.Sprintf("%d of %s are at work: %s", t.running, threads(t.total), strings.Join(words, "; "))}, r.Figures...)
+			r.Figures = append([]string{fmt.Sprintf("%d of %s are at work: %s", t.running,
+				threads(t.total), strings.Join(words, "; "))}, r.Figures...)
 		}
 	}
 }
 
 // workMarks are functions below which a server does a client's work: who waits there is not idle.
-var workMarks = rule{names: []string{"mysql_execute_command", "dispatch_command", "mysql_parse", "exec_simple_query", "PortalRun", "handler::*", "process_request", "handle_request",
+var workMarks = rule{names: []string{"mysql_execute_command", "dispatch_command", "mysql_parse",
+	"exec_simple_query", "PortalRun", "handler::*", "process_request", "handle_request",
 	"processRequest", "handleRequest", "HandleRequest"}}
 
 // insideWork is how many threads wait for a signal inside a request, without any call that says
@@ -319,10 +347,14 @@ func (d *dump) census(t tally) string {
 	for _, w := range []struct {
 		n    int
 		text string
-	}{{t.lock, "in lock waits"}, {t.disk - d.afterFiles(), "in files' calls"}, {d.afterFiles(), "waiting for another thread's call on a file"}, {t.remote, "waiting for another server"}, {t.table, "waiting for tables' locks"},
-		{t.pooled, "waiting for a pool"}, {t.room, "waiting for room in a queue"}, {t.running - d.beheaded(), "running or in calls"}, {d.beheaded(), "without their innermost frames"},
+	}{{t.lock, "in lock waits"}, {t.disk - d.afterFiles(), "in files' calls"},
+		{d.afterFiles(), "waiting for another thread's call on a file"},
+		{t.remote, "waiting for another server"}, {t.table, "waiting for tables' locks"},
+		{t.pooled, "waiting for a pool"}, {t.room, "waiting for room in a queue"},
+		{t.running - d.beheaded(), "running or in calls"}, {d.beheaded(), "without their innermost frames"},
 		{d.children(), "waiting for another process"}, {d.joining(), "waiting for another thread to end"},
-		{t.idle - d.children() - d.joining() - d.frameless(), "idle (waiting for work or events, asleep)"}, {d.frameless(), "without frames"},
+		{t.idle - d.children() - d.joining() - d.frameless(),
+			"idle (waiting for work or events, asleep)"}, {d.frameless(), "without frames"},
 		{d.sharing(), "waiting for a permit or a queue"}, {t.signal - d.sharing(), "waiting for a signal"}} {
 		if w.n > 0 {
 			words = append(words, fmt.Sprintf("%d %s", w.n, w.text))

@@ -11,7 +11,8 @@ import (
 )
 
 // enders are functions by which a program ends itself.
-var enders = rule{names: []string{"raise", "abort", "gsignal", "pthread_kill_implementation", "assert_fail", "assert_fail_base",
+var enders = rule{names: []string{"raise", "abort", "gsignal", "pthread_kill_implementation",
+	"assert_fail", "assert_fail_base",
 	"fortify_fail", "libc_fatal", "libc_message",
 	"std::terminate", "terminatev", "verbose_terminate_handler", "g_assertion_message", "rust_panic", "ABORT_NOW"}}
 
@@ -64,7 +65,8 @@ func (d *dump) ended(r *attach.Reading) bool {
 		}
 	}
 	if d.born > d.total() {
-		r.Figures = append(r.Figures, fmt.Sprintf("gdb announces %s, and the text has the stacks of %d", threads(d.born), d.total()))
+		r.Figures = append(r.Figures,
+			fmt.Sprintf("gdb announces %s, and the text has the stacks of %d", threads(d.born), d.total()))
 	}
 	return true
 }
@@ -162,7 +164,8 @@ func (d *dump) spinning(r *attach.Reading) bool {
 	r.State = attach.CannotTell
 	line := fmt.Sprintf("%s are in the same read of a variable that threads share, or pause there: %s", threads(n), where)
 	r.Figures = append(r.Figures, line)
-	r.Signs = append(r.Signs, attach.Sign{Cause: "spinning", Grade: attach.Candidate, Proof: []string{line}, Share: share(n, d.total())})
+	r.Signs = append(r.Signs, attach.Sign{Cause: "spinning", Grade: attach.Candidate,
+		Proof: []string{line}, Share: share(n, d.total())})
 	r.Means = "Threads that spin wait without a sleep: whether these go on, or stay where they are, a second dump tells."
 	r.Next = append(r.Next, attach.Next{Command: "gdb -p PID -batch -ex 'thread apply all bt'",
 		Why: "taken three times: whether the same threads stand at the same line"})

@@ -26,22 +26,27 @@ func (c collections) judge(r *attach.Reading, line string, share float64) {
 	if short {
 		why = "a heap that is nearly full after each collection"
 	}
-	r.Next = []attach.Next{{Command: "java -Xlog:gc*,safepoint ...", Why: "the phases of a pause, and the time until threads had stopped"}}
+	r.Next = []attach.Next{{Command: "java -Xlog:gc*,safepoint ...",
+		Why: "the phases of a pause, and the time until threads had stopped"}}
 	switch {
 	case c.real >= 0.1 && c.cpu < c.real/2:
 		proof := fmt.Sprintf("pauses of %s by the clock used %s of CPU time", span(c.real), span(c.cpu))
 		r.Figures = append([]string{proof}, r.Figures...)
 		r.Means = "The collector's threads did not run for much of the pauses: they had no CPU, or waited for memory from swap."
 		for _, cause := range []string{"cpu-contention", "cpu-throttled", "disk-wait"} {
-			r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Candidate, Share: share, Proof: []string{proof}})
+			r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Candidate,
+				Share: share, Proof: []string{proof}})
 		}
-		r.Next = []attach.Next{{Command: "cat /sys/fs/cgroup/CGROUP/cpu.stat; vmstat 1 10", Why: "nr_throttled says quota, r says CPUs, si says swap"}}
+		r.Next = []attach.Next{{Command: "cat /sys/fs/cgroup/CGROUP/cpu.stat; vmstat 1 10",
+			Why: "nr_throttled says quota, r says CPUs, si says swap"}}
 	case share >= 0.1:
 		r.State = attach.Ill
 		r.Means = fmt.Sprintf("All threads stood still for %.0f %% of the time, for collections: of %s.", 100*share, why)
-		r.Signs = append(r.Signs, attach.Sign{Cause: "jvm-safepoint", Grade: attach.Found, Sure: finding.Supported, Share: share, Proof: []string{line}})
+		r.Signs = append(r.Signs, attach.Sign{Cause: "jvm-safepoint", Grade: attach.Found,
+			Sure: finding.Supported, Share: share, Proof: []string{line}})
 	case c.burst() >= muchOfBurst:
-		proof := fmt.Sprintf("%s of the %s from the first pause to the last were pauses (%.0f %%)", span(attach.Sum(c.pauses)), span(c.last-c.begun), 100*c.burst())
+		proof := fmt.Sprintf("%s of the %s from the first pause to the last were pauses (%.0f %%)",
+			span(attach.Sum(c.pauses)), span(c.last-c.begun), 100*c.burst())
 		r.Figures = append(r.Figures, proof)
 		r.Means = "Much of this short time went into collections: the log is too short to say whether that goes on, as after a start."
 		r.Signs = append(r.Signs, attach.Sign{Cause: "jvm-safepoint", Grade: attach.Candidate, Proof: []string{proof}})
@@ -53,13 +58,15 @@ func (c collections) judge(r *attach.Reading, line string, share float64) {
 		r.Not = "Stalls of several threads at one moment are one wait: they do not add up. It is no pause of all threads."
 	case c.vain >= 2 && share < muchStopped && c.most < longStop:
 		r.Means = fmt.Sprintf("No pause is long enough to feel; cycles run and free next to nothing, with %.0f %% of the heap in use: they cost CPU. Whether threads will have to wait for memory, these lines do not show.", c.left)
-		r.Next = []attach.Next{{Command: "jcmd PID GC.heap_info; the whole GC log", Why: "whether the heap is too small for what is kept, and whether threads stall"}}
+		r.Next = []attach.Next{{Command: "jcmd PID GC.heap_info; the whole GC log",
+			Why: "whether the heap is too small for what is kept, and whether threads stall"}}
 	case share >= muchStopped, c.most >= longStop:
 		r.Means = "Some pauses are long enough for requests to feel them; how many requests met one is not in it."
 		if line == "" {
 			line = r.Figures[0]
 		}
-		r.Signs = append(r.Signs, attach.Sign{Cause: "jvm-safepoint", Grade: attach.Candidate, Share: share, Proof: []string{line}})
+		r.Signs = append(r.Signs, attach.Sign{Cause: "jvm-safepoint", Grade: attach.Candidate,
+			Share: share, Proof: []string{line}})
 	case len(c.pauses) < enoughPauses:
 		r.Means = "No pause is long, but these are few."
 	default:

@@ -15,9 +15,12 @@ import (
 // gcLog reads what the JVM logs of its collections: -Xlog:gc since JDK 9, -XX:+PrintGC and
 // +PrintGCDetails before it, and Cassandra's lines of the same.
 var gcLog = &attach.Kind{
-	Name:      "JVM GC log",
-	Hints:     []string{"][gc", "[gc", " secs]", "Heap before", "Heap after", "[GC", "[Full GC", "GC(", "<GC", "[Times: ", "GCInspector", "[Parallel Time:", "[Eden: ", "[CMS-", "[Pause ", " us", "[memory", "Critical: ", "Phase: ", "Memory: ", "Collector: "},
-	Marks:     []string{"] GC(", "Allocation Stall (", "<GC(", "[GC (", "[GC pause", "[Full GC", "GCInspector", "[CMS-con", "[Pause "},
+	Name: "JVM GC log",
+	Hints: []string{"][gc", "[gc", " secs]", "Heap before", "Heap after", "[GC", "[Full GC",
+		"GC(", "<GC", "[Times: ", "GCInspector", "[Parallel Time:", "[Eden: ", "[CMS-", "[Pause ",
+		" us", "[memory", "Critical: ", "Phase: ", "Memory: ", "Collector: "},
+	Marks: []string{"] GC(", "Allocation Stall (", "<GC(", "[GC (", "[GC pause", "[Full GC",
+		"GCInspector", "[CMS-con", "[Pause "},
 	Scattered: true,
 	Claim: func(lines []paste.Line) int {
 		n := 0
@@ -88,13 +91,15 @@ func isGCLine(text string, inside bool) bool {
 	}
 	if strings.HasSuffix(text, " us") || strings.Contains(text, " us, ") {
 		row := shenText(text)
-		return gcShenSum.MatchString(row) && (inside || strings.HasPrefix(row, "Pause ") || strings.HasPrefix(row, "Concurrent "))
+		return gcShenSum.MatchString(row) && (inside || strings.HasPrefix(row, "Pause ") ||
+			strings.HasPrefix(row, "Concurrent "))
 	}
 	if gcEnd(text) > 0 || gcStart.MatchString(text) || heapHead.MatchString(text) ||
 		inside && (heapSure.MatchString(text) || heapLine.MatchString(text) || text == "}") {
 		return true
 	}
-	if inside && (gcAges.MatchString(text) || strings.HasPrefix(text, "Good progress for ") || strings.HasPrefix(text, "Using ") && strings.Contains(text, " workers for ")) {
+	if inside && (gcAges.MatchString(text) || strings.HasPrefix(text, "Good progress for ") ||
+		strings.HasPrefix(text, "Using ") && strings.Contains(text, " workers for ")) {
 		return true
 	}
 	if strings.Contains(text, " / ") && zgcRow.MatchString(text) {
@@ -103,7 +108,9 @@ func isGCLine(text string, inside bool) bool {
 	if strings.Contains(text, "[gc") && gcStall.MatchString(text) {
 		return true // whatever stands before it
 	}
-	if gcTag.MatchString(text) || gcNumber.MatchString(text) || gcOld.MatchString(text) || gcCass.MatchString(text) || gcCassOld.MatchString(text) || gcIBMMore.MatchString(text) || strings.Contains(text, "[CMS-concurrent-") {
+	if gcTag.MatchString(text) || gcNumber.MatchString(text) || gcOld.MatchString(text) ||
+		gcCass.MatchString(text) || gcCassOld.MatchString(text) || gcIBMMore.MatchString(text) ||
+		strings.Contains(text, "[CMS-concurrent-") {
 		return true
 	}
 	return (inside || strings.Contains(text, "[Times: ")) && (gcOldMore.MatchString(text) || gcTimes.MatchString(text))
@@ -287,7 +294,9 @@ func (c *collections) line(text string) {
 		if v, ok := decimal(m[2]); ok {
 			c.pause(v/1e3, m[1], strings.Contains(m[1], "Old"))
 		}
-	} else if !c.stats.line(text) && (gcOpen.MatchString(text) || strings.HasPrefix(text, "[Times: ") || strings.Contains(text, "[gc,stats") && shenCut.MatchString(shenText(text))) {
+	} else if !c.stats.line(text) &&
+		(gcOpen.MatchString(text) || strings.HasPrefix(text, "[Times: ") ||
+			strings.Contains(text, "[gc,stats") && shenCut.MatchString(shenText(text))) {
 		c.unread++
 	}
 }
@@ -341,7 +350,8 @@ func readGCLog(p *attach.Part) attach.Reading {
 		return r
 	}
 	if c.unread > 0 && len(c.pauses)+len(c.stalls) == 0 {
-		r.Title, r.Means = "JVM GC log, no pause that can be read", "Pauses are in it, and how long they took cannot be read: lines are cut, or broken."
+		r.Title, r.Means = "JVM GC log, no pause that can be read",
+			"Pauses are in it, and how long they took cannot be read: lines are cut, or broken."
 		return r
 	}
 	if len(c.pauses)+len(c.stalls) == 0 {
@@ -354,7 +364,8 @@ func readGCLog(p *attach.Part) attach.Reading {
 	}
 	var line string
 	if len(c.pauses) > 0 {
-		line = fmt.Sprintf("%s of pauses in all, median %s, longest %s (%s)", span(total), span(attach.Median(c.pauses)), span(c.most), c.longest)
+		line = fmt.Sprintf("%s of pauses in all, median %s, longest %s (%s)", span(total),
+			span(attach.Median(c.pauses)), span(c.most), c.longest)
 		if len(c.pauses) == 1 {
 			line = fmt.Sprintf("1 pause, %s (%s)", span(c.most), c.longest)
 		}
@@ -365,7 +376,8 @@ func readGCLog(p *attach.Part) attach.Reading {
 	}
 	c.phases.figures(&r)
 	if c.heap > 0 {
-		r.Figures = append(r.Figures, fmt.Sprintf("%s of %s in use after the last one (%.0f %%)", finding.Bytes(int64(c.after)), finding.Bytes(int64(c.heap)), 100*c.after/c.heap))
+		r.Figures = append(r.Figures, fmt.Sprintf("%s of %s in use after the last one (%.0f %%)",
+			finding.Bytes(int64(c.after)), finding.Bytes(int64(c.heap)), 100*c.after/c.heap))
 	}
 	if c.full > 0 {
 		line := fmt.Sprintf("%d of %d collected the whole heap", c.full, len(c.pauses))
@@ -375,13 +387,16 @@ func readGCLog(p *attach.Part) attach.Reading {
 		r.Figures = append(r.Figures, line)
 	}
 	if c.vain > 0 {
-		r.Figures = append(r.Figures, fmt.Sprintf("%d of %d cycles freed next to nothing: %.0f %% of the heap in use after the last one", c.vain, c.cycles, c.left))
+		r.Figures = append(r.Figures,
+			fmt.Sprintf("%d of %d cycles freed next to nothing: %.0f %% of the heap in use after the last one", c.vain, c.cycles, c.left))
 	}
 	if c.sys >= 0.1 && c.sys > c.cpu/2 {
-		r.Figures = append(r.Figures, fmt.Sprintf("the kernel took %s of the %s of CPU time of the pauses, as where memory is touched for the first time", span(c.sys), span(c.cpu)))
+		r.Figures = append(r.Figures,
+			fmt.Sprintf("the kernel took %s of the %s of CPU time of the pauses, as where memory is touched for the first time", span(c.sys), span(c.cpu)))
 	}
 	if c.noRoom > 0 {
-		r.Figures = append(r.Figures, fmt.Sprintf("%d of %d ran out of room to move objects to (to-space exhausted)", c.noRoom, len(c.pauses)))
+		r.Figures = append(r.Figures,
+			fmt.Sprintf("%d of %d ran out of room to move objects to (to-space exhausted)", c.noRoom, len(c.pauses)))
 	}
 	c.stalled(&r)
 	r.Not = "The time until all threads had stopped is not in a pause of this log: -Xlog:safepoint has it."

@@ -24,7 +24,8 @@ var gcMonitor = &attach.Kind{
 			return 0
 		}
 		n := 1
-		for n < len(lines) && lines[n].Command == "" && (monitored(lines[n].Text) || heapFull.MatchString(strings.TrimSpace(lines[n].Text))) {
+		for n < len(lines) && lines[n].Command == "" &&
+			(monitored(lines[n].Text) || heapFull.MatchString(strings.TrimSpace(lines[n].Text))) {
 			n++
 		}
 		return n
@@ -88,7 +89,8 @@ func readMonitor(p *attach.Part) attach.Reading {
 		}
 		if m := monitorOld.FindStringSubmatch(l.Text); m != nil {
 			small = heapShare(m) < 0.5
-			heap = fmt.Sprintf("heap: %s %s before the last one, %s %s after it, of %s %s", m[1], m[2], m[3], m[4], m[5], m[6])
+			heap = fmt.Sprintf("heap: %s %s before the last one, %s %s after it, of %s %s", m[1],
+				m[2], m[3], m[4], m[5], m[6])
 		}
 		// Its lines count seconds: two lines of one second of a node tell of the same collections.
 		if key := monitorNode.FindString(l.Text) + second; told[key] {
@@ -104,15 +106,18 @@ func readMonitor(p *attach.Part) attach.Reading {
 			worst, worstOf = took, of
 		}
 	}
-	r := attach.Reading{Title: "Elasticsearch's log of its collections, " + attach.Plural(n, "line"), State: attach.CannotTell}
+	r := attach.Reading{Title: "Elasticsearch's log of its collections, " +
+		attach.Plural(n, "line"), State: attach.CannotTell}
 	if over <= 0 {
 		r.Means = "No duration of it can be read."
 		return r
 	}
-	line := fmt.Sprintf("collections took %s of %s at the worst (%.0f %%)", span(worst), span(worstOf), 100*min(1, worst/worstOf))
+	line := fmt.Sprintf("collections took %s of %s at the worst (%.0f %%)", span(worst),
+		span(worstOf), 100*min(1, worst/worstOf))
 	r.Figures = []string{line}
 	if n > 1 {
-		r.Figures = append(r.Figures, fmt.Sprintf("%s of the %s that the %s cover", span(spent), span(over), attach.Plural(n, "line")))
+		r.Figures = append(r.Figures, fmt.Sprintf("%s of the %s that the %s cover", span(spent),
+			span(over), attach.Plural(n, "line")))
 	}
 	if heap != "" {
 		r.Figures = append(r.Figures, heap)
@@ -132,6 +137,7 @@ func readMonitor(p *attach.Part) attach.Reading {
 	if worst >= 0.1 {
 		r.Signs = append(r.Signs, sign)
 	}
-	r.Next = []attach.Next{{Command: "curl -s localhost:9200/_nodes/stats/jvm?pretty", Why: "heap in use, and the collectors' time, twice a minute apart"}}
+	r.Next = []attach.Next{{Command: "curl -s localhost:9200/_nodes/stats/jvm?pretty",
+		Why: "heap in use, and the collectors' time, twice a minute apart"}}
 	return r
 }

@@ -118,16 +118,22 @@ func (g *gcPhases) figures(r *attach.Reading) {
 		r.Figures = append(r.Figures, text)
 	}
 	if g.mode > 0 {
-		r.Figures = append(r.Figures, "the program filled the old generation before CMS was done (concurrent mode failure): "+attach.Plural(g.mode, "time"))
+		r.Figures = append(r.Figures,
+			"the program filled the old generation before CMS was done (concurrent mode failure): "+
+				attach.Plural(g.mode, "time"))
 	}
 	if g.promotion > 0 {
-		r.Figures = append(r.Figures, "the old generation had no room for what survived (promotion failed): "+attach.Plural(g.promotion, "time"))
+		r.Figures = append(r.Figures,
+			"the old generation had no room for what survived (promotion failed): "+attach.Plural(g.promotion, "time"))
 	}
 	if g.full > 0 {
-		r.Figures = append(r.Figures, "objects found no room to be moved to (to-space exhausted, evacuation failure): "+attach.Plural(g.full, "time"))
+		r.Figures = append(r.Figures,
+			"objects found no room to be moved to (to-space exhausted, evacuation failure): "+
+				attach.Plural(g.full, "time"))
 	}
 	if g.old > 0 {
-		r.Figures = append(r.Figures, fmt.Sprintf("%s of %s in use in the old generation (%.0f %%)", finding.Bytes(int64(g.used)), finding.Bytes(int64(g.old)), 100*g.used/g.old))
+		r.Figures = append(r.Figures, fmt.Sprintf("%s of %s in use in the old generation (%.0f %%)",
+			finding.Bytes(int64(g.used)), finding.Bytes(int64(g.old)), 100*g.used/g.old))
 	}
 }
 
@@ -136,7 +142,8 @@ func (c *collections) stalled(r *attach.Reading) {
 	if len(c.stalls) == 0 {
 		return
 	}
-	line := fmt.Sprintf("%s of threads that waited for memory, longest %s", attach.Plural(len(c.stalls), "stall"), span(slices.Max(c.stalls)))
+	line := fmt.Sprintf("%s of threads that waited for memory, longest %s",
+		attach.Plural(len(c.stalls), "stall"), span(slices.Max(c.stalls)))
 	if c.cycles > 0 && c.vain == 0 {
 		line += fmt.Sprintf("; %.0f %% of the heap in use after the last cycle that says so", c.left)
 	}
@@ -158,7 +165,8 @@ func (g *gcPhases) judgeTable(r *attach.Reading) {
 	}
 	line := fmt.Sprintf("the longest pause: %s, %s", most.name, span(most.gross))
 	if most.net >= 0 {
-		line += fmt.Sprintf(", of which %s was its work and %s the way to the safepoint and back", span(most.net), span(max(0, most.gross-most.net)))
+		line += fmt.Sprintf(", of which %s was its work and %s the way to the safepoint and back",
+			span(most.net), span(max(0, most.gross-most.net)))
 	}
 	r.Figures = append(r.Figures, line)
 	for _, p := range g.table {

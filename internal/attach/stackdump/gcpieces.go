@@ -24,7 +24,8 @@ const mostPieces = 8
 // brokenGC returns how many lines one collection takes that somebody broke into pieces; 0: none
 // starts here, or its time is not in it.
 func brokenGC(lines []paste.Line) int {
-	if first := lines[0].Text; !strings.Contains(first, "[GC") && !strings.Contains(first, "[Full GC") || !gcOpen.MatchString(first) {
+	if first := lines[0].Text; !strings.Contains(first, "[GC") &&
+		!strings.Contains(first, "[Full GC") || !gcOpen.MatchString(first) {
 		return 0
 	}
 	for n := 1; n < len(lines) && n <= mostPieces && lines[n].Command == ""; n++ {
@@ -76,7 +77,8 @@ func (z *zgcStats) line(text string) bool {
 	case m[1] == "Critical" && strings.HasSuffix(m[2], "Stall"):
 		z.critical++
 		if most > 0 && (z.stalled == "" || m[4] == "ms") {
-			z.stalled = fmt.Sprintf("%s: at most %s %s", strings.ToLower(m[2]), strings.TrimSuffix(fmt.Sprintf("%.1f", most), ".0"), m[4])
+			z.stalled = fmt.Sprintf("%s: at most %s %s", strings.ToLower(m[2]),
+				strings.TrimSuffix(fmt.Sprintf("%.1f", most), ".0"), m[4])
 		}
 	case strings.HasPrefix(m[2], "Pause ") && m[4] == "ms":
 		z.pause = max(z.pause, most/1e3)
@@ -122,7 +124,8 @@ var (
 // brackets close more than they open, since the collection starts in another line.
 func gcEnd(text string) float64 {
 	m := gcTail.FindStringSubmatch(text)
-	if m == nil || strings.Count(text, "]") <= strings.Count(text, "[") || !strings.HasPrefix(text, ", ") && !gcHeap.MatchString(text) {
+	if m == nil || strings.Count(text, "]") <= strings.Count(text, "[") ||
+		!strings.HasPrefix(text, ", ") && !gcHeap.MatchString(text) {
 		return 0
 	}
 	v, ok := decimal(m[1])

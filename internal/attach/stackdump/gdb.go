@@ -12,8 +12,9 @@ import (
 
 // gdb reads stacks as gdb, pstack and gstack print them, with or without their headers.
 var gdb = &attach.Kind{
-	Name:  "gdb backtrace",
-	Hints: []string{"#", "Thread ", "[New ", "LWP", "Attaching to", "libthread_db", "[Inferior", "(gdb)", "Program terminated", "Program received", "Core was generated", "warning: core file"},
+	Name: "gdb backtrace",
+	Hints: []string{"#", "Thread ", "[New ", "LWP", "Attaching to", "libthread_db", "[Inferior",
+		"(gdb)", "Program terminated", "Program received", "Core was generated", "warning: core file"},
 	Claim: claimGDB,
 	Session: func(first, next string) bool {
 		return looking.MatchString(next) && (looking.MatchString(first) || strings.HasPrefix(first, "thread apply"))
@@ -58,14 +59,17 @@ var (
 // isFrame reports whether a line is a frame: an address, or a name with parentheses.
 func isFrame(text string) bool {
 	m := frameLine.FindStringSubmatch(text)
-	if m == nil || m[2] == "" && m[3] == "" || strings.HasPrefix(m[3], "[") || strings.Contains(m[3], ".php(") || strings.Contains(m[3], ".php:") {
+	if m == nil || m[2] == "" && m[3] == "" || strings.HasPrefix(m[3], "[") ||
+		strings.Contains(m[3], ".php(") || strings.Contains(m[3], ".php:") {
 		return false
 	}
 	if m[2] != "" {
 		return true
 	}
-	return strings.Contains(m[3], "(") && (strings.Contains(m[3], "=") || strings.Contains(m[3], "()") || strings.Contains(m[3], " at ") ||
-		strings.Contains(m[3], " from ") || strings.HasSuffix(m[3], "(")) || strings.HasPrefix(m[3], "<signal handler called>") || strings.HasSuffix(m[3], ",")
+	return strings.Contains(m[3], "(") &&
+		(strings.Contains(m[3], "=") || strings.Contains(m[3], "()") || strings.Contains(m[3], " at ") ||
+			strings.Contains(m[3], " from ") || strings.HasSuffix(m[3], "(")) ||
+		strings.HasPrefix(m[3], "<signal handler called>") || strings.HasSuffix(m[3], ",")
 }
 
 func isHeader(text string) bool {
@@ -86,7 +90,9 @@ func claimGDB(lines []paste.Line) int {
 		case isFrame(text), switchedIn(text):
 			frames++
 			n = i + 1
-		case isHeader(text), preamble.MatchString(text), inlineFrame.MatchString(text), lwpHeader(lines[i:]), frames > 0 && (notice.MatchString(trimmed) || beside.MatchString(text) || sourceOf(text, lines[i-1].Text)):
+		case isHeader(text), preamble.MatchString(text), inlineFrame.MatchString(text),
+			lwpHeader(lines[i:]), frames > 0 &&
+				(notice.MatchString(trimmed) || beside.MatchString(text) || sourceOf(text, lines[i-1].Text)):
 			n = i + 1
 		case trimmed == "":
 			// What follows decides.
@@ -109,7 +115,8 @@ func claimGDB(lines []paste.Line) int {
 // lwpHeader reports whether the first line is a thread's header as people shorten it, with a note
 // of theirs behind it, and a frame below.
 func lwpHeader(lines []paste.Line) bool {
-	return len(lines) > 1 && tidLine.MatchString(strings.TrimSpace(lines[0].Text)) && strings.HasPrefix(strings.TrimSpace(lines[0].Text), "LWP ") && isFrame(lines[1].Text)
+	return len(lines) > 1 && tidLine.MatchString(strings.TrimSpace(lines[0].Text)) &&
+		strings.HasPrefix(strings.TrimSpace(lines[0].Text), "LWP ") && isFrame(lines[1].Text)
 }
 
 func done(n, frames int) int {
@@ -120,7 +127,8 @@ func done(n, frames int) int {
 // the source, or its local variables.
 func continues(text, above string) bool {
 	trimmed := strings.TrimSpace(text)
-	if strings.HasPrefix(trimmed, "at ") || strings.HasPrefix(trimmed, "from ") || strings.HasPrefix(trimmed, "No locals") ||
+	if strings.HasPrefix(trimmed, "at ") || strings.HasPrefix(trimmed, "from ") ||
+		strings.HasPrefix(trimmed, "No locals") ||
 		strings.HasPrefix(trimmed, "No symbol table") || trimmed == "..." {
 		return true
 	}
@@ -190,7 +198,8 @@ func claimEU(lines []paste.Line) int {
 // euFrame is a frame without "in" and without parentheses of arguments after the name.
 func euFrame(text string) bool {
 	m := frameLine.FindStringSubmatch(text)
-	return m != nil && m[2] != "" && len(m[2]) == 18 && !strings.Contains(text, " in ") && !strings.HasSuffix(text, " ()") &&
+	return m != nil && m[2] != "" && len(m[2]) == 18 && !strings.Contains(text, " in ") &&
+		!strings.HasSuffix(text, " ()") &&
 		!strings.Contains(text, " from ") && !strings.Contains(text, " at ")
 }
 
@@ -264,7 +273,8 @@ func parseNative(lines []paste.Line) *dump {
 			continue // the text ends inside of it
 		}
 		num := atoi(m[1])
-		if num > 0 && num <= expect && d.shows(num, m) || t != nil && t.headed && t.num > 0 && num == 0 && len(t.frames) == 1 && t.shows(0, m) {
+		if num > 0 && num <= expect && d.shows(num, m) || t != nil && t.headed && t.num > 0 &&
+			num == 0 && len(t.frames) == 1 && t.shows(0, m) {
 			continue // a person had it printed again
 		}
 		if t == nil || num <= expect && num == 0 || num < expect && len(t.frames) > 0 {

@@ -25,7 +25,8 @@ func TestManyThreads(t *testing.T) {
 	}
 	parts, unknown := attach.Cut("x", paste.Lines([]byte(b.String())), kinds.Table())
 	if len(parts) != 1 || parts[0].First() != 1 || len(unknown) > 0 {
-		t.Fatalf("got %d parts and %d ranges that are not known, want one part from line 1 on", len(parts), len(unknown))
+		t.Fatalf("got %d parts and %d ranges that are not known, want one part from line 1 on",
+			len(parts), len(unknown))
 	}
 	if got := parts[0].Kind.Read(parts[0]).Title; got != "gdb backtrace, 3 threads" {
 		t.Errorf("got %q", got)

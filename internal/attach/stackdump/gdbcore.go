@@ -61,7 +61,8 @@ func (d *dump) hit() *thread {
 var (
 	terminated = pattern.New(`^Program (terminated with|received) signal (SIG[A-Z0-9]+|\d{1,2})\b`)
 	// numbered are signals whose numbers are the same on every system.
-	numbered = map[string]string{"3": "SIGQUIT", "4": "SIGILL", "5": "SIGTRAP", "6": "SIGABRT", "8": "SIGFPE", "9": "SIGKILL",
+	numbered = map[string]string{"3": "SIGQUIT", "4": "SIGILL", "5": "SIGTRAP", "6": "SIGABRT",
+		"8": "SIGFPE", "9": "SIGKILL",
 		"11": "SIGSEGV", "15": "SIGTERM"}
 	// faults are the signals which a program gets for what it did itself, and no person sends.
 	faults = pattern.New(`^(?:SIG(?:SEGV|BUS|FPE|ILL|SYS)|EXC_BAD_ACCESS)$`)
@@ -76,7 +77,8 @@ func (d *dump) notes(lines []paste.Line) {
 		switch {
 		case strings.HasPrefix(text, "[New "):
 			d.born++
-		case strings.Contains(text, "may not match specified executable"), strings.Contains(text, "wrong library or version mismatch"):
+		case strings.Contains(text, "may not match specified executable"),
+			strings.Contains(text, "wrong library or version mismatch"):
 			d.doubt = true
 		}
 		m := terminated.FindStringSubmatch(text)
@@ -103,7 +105,8 @@ func (t *thread) dropGuessed() {
 	cut := -1
 	for i, f := range t.frames {
 		fn := short(f.fn)
-		if fn == "start_thread" || fn == "main" || strings.HasPrefix(fn, "clone") || strings.HasPrefix(fn, "libc_start") || fn == "start" {
+		if fn == "start_thread" || fn == "main" || strings.HasPrefix(fn, "clone") ||
+			strings.HasPrefix(fn, "libc_start") || fn == "start" {
 			return
 		}
 		if cut < 0 && (f.fn == f.at || fn == "??") {

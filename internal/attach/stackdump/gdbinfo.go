@@ -53,7 +53,9 @@ var infoThreads = &attach.Kind{
 				n = i + 1
 			case rows == 0 && strings.HasPrefix(trimmed, "Id ") && strings.Contains(trimmed, "Target Id"):
 				n = i + 1
-			case rows > 0 && strings.TrimSpace(lines[i-1].Text) != "" && (strings.HasPrefix(trimmed, "() ") || strings.HasPrefix(trimmed, "from /") || strings.HasPrefix(trimmed, "at ")):
+			case rows > 0 && strings.TrimSpace(lines[i-1].Text) != "" &&
+				(strings.HasPrefix(trimmed, "() ") || strings.HasPrefix(trimmed, "from /") ||
+					strings.HasPrefix(trimmed, "at ")):
 				n = i + 1
 			default:
 				return done(n, rows)
@@ -66,7 +68,8 @@ var infoThreads = &attach.Kind{
 		for i := range p.Lines {
 			text, _ := infoRow(p.Lines[i:])
 			if m := infoLine.FindStringSubmatch(text); m != nil {
-				t := &thread{id: atoi(cmp.Or(m[2], m[1])), name: m[3], n: 1, frames: []frame{{fn: strings.TrimSpace(m[5] + m[6])}}}
+				t := &thread{id: atoi(cmp.Or(m[2], m[1])), name: m[3], n: 1,
+					frames: []frame{{fn: strings.TrimSpace(m[5] + m[6])}}}
 				place(t, native)
 				d.threads = append(d.threads, t)
 			}
@@ -79,11 +82,13 @@ var infoThreads = &attach.Kind{
 			}
 		}
 		if n > 1 && len(r.Signs) == 0 {
-			r.Signs = []attach.Sign{{Cause: "lock-contention", Grade: attach.Candidate, Proof: []string{fmt.Sprintf("%d of %d threads wait for a lock, of one or of several", n, len(d.threads))}}}
+			r.Signs = []attach.Sign{{Cause: "lock-contention", Grade: attach.Candidate,
+				Proof: []string{fmt.Sprintf("%d of %d threads wait for a lock, of one or of several", n, len(d.threads))}}}
 		}
 		r.State = worst(r.Signs, attach.CannotTell)
 		r.Means = "One frame for each thread: who called it, and so for which lock or for what work it waits, is not in it."
-		r.Next = []attach.Next{{Command: "gdb -p PID -batch -ex 'thread apply all bt'", Why: "has the whole stacks: which lock, and who holds it"}}
+		r.Next = []attach.Next{{Command: "gdb -p PID -batch -ex 'thread apply all bt'",
+			Why: "has the whole stacks: which lock, and who holds it"}}
 		return r
 	},
 }

@@ -48,7 +48,8 @@ func switchedIn(text string) bool {
 func sourceOf(text, above string) bool {
 	at := strings.LastIndexByte(above, ':')
 	num, rest, ok := strings.Cut(text, " ")
-	return ok && at > 0 && isFrame(above) && num == strings.TrimSpace(above[at+1:]) && atoi(num) > 0 && strings.HasPrefix(rest, " ")
+	return ok && at > 0 && isFrame(above) && num == strings.TrimSpace(above[at+1:]) &&
+		atoi(num) > 0 && strings.HasPrefix(rest, " ")
 }
 
 // joined puts together the lines of wrapped frames, and takes apart frames that stand in one line.

@@ -12,8 +12,9 @@ import (
 // javaCore reads what the JVMs of IBM and OpenJ9 write at SIGQUIT: each line has a tag, and locks
 // have addresses and owners.
 var javaCore = &attach.Kind{
-	Name:  "javacore",
-	Hints: []string{"THREADINFO", "4XESTACKTRACE", "3XMTHREADBLOCK", "0SECTION", "1TISIGINFO", "XMFULLTHDDUMP", "XMTHDINFO", "NULL "},
+	Name: "javacore",
+	Hints: []string{"THREADINFO", "4XESTACKTRACE", "3XMTHREADBLOCK", "0SECTION", "1TISIGINFO",
+		"XMFULLTHDDUMP", "XMTHDINFO", "NULL "},
 	Claim: func(lines []paste.Line) int {
 		n, heads := 0, 0
 		for i, l := range lines {
@@ -59,7 +60,8 @@ var (
 var coreStates = map[string]string{"R": "RUNNABLE", "CW": "WAITING", "MW": "BLOCKED", "B": "BLOCKED", "P": "WAITING"}
 
 // coreCalls are HotSpot's words for what a thread waits for.
-var coreCalls = map[string]string{"Blocked": "waiting to lock", "Waiting": "waiting on", "Parked": "parking to wait for"}
+var coreCalls = map[string]string{"Blocked": "waiting to lock", "Waiting": "waiting on",
+	"Parked": "parking to wait for"}
 
 func parseCore(lines []paste.Line) *dump {
 	d := &dump{owners: map[string]int{}}

@@ -14,8 +14,9 @@ import (
 // jstack reads the JVM's thread dumps: jstack, jcmd Thread.print, and what SIGQUIT prints, from
 // JDK 5 to 24. Locks have addresses and holders there.
 var jstack = &attach.Kind{
-	Name:  "jstack",
-	Hints: []string{"Full thread dump", "\"", "java.lang.Thread.State: ", "\tat ", "Found one Java-level deadlock", "Threads class SMR", " at ", ":"},
+	Name: "jstack",
+	Hints: []string{"Full thread dump", "\"", "java.lang.Thread.State: ", "\tat ",
+		"Found one Java-level deadlock", "Threads class SMR", " at ", ":"},
 	Claim: claimJVM,
 	When: func(p *attach.Part) time.Time {
 		t, _ := time.Parse(time.DateTime, p.Lines[0].Text) // zero where it is something else
@@ -66,7 +67,8 @@ var threadDump = &attach.Kind{
 	Name:  "JVM Thread.dump_to_file",
 	Hints: []string{"#"},
 	Claim: func(lines []paste.Line) int {
-		return claimStacks(lines, toFileTask.MatchString, func(t string) bool { return toFileFrame.MatchString(t) || toFileNote.MatchString(t) })
+		return claimStacks(lines, toFileTask.MatchString,
+			func(t string) bool { return toFileFrame.MatchString(t) || toFileNote.MatchString(t) })
 	},
 	Read: func(p *attach.Part) attach.Reading {
 		d := parseStacks(p.Lines, "JVM threads by Thread.dump_to_file", toFileTask, toFileFrame)
@@ -101,7 +103,8 @@ func claimJVM(lines []paste.Line) int {
 			}
 		}
 	}
-	if !fullDump(first) && !isJVMHeader(first) && !jvmState.MatchString(first) && !jvmFrame.MatchString(first) && !jvmBare.MatchString(first) &&
+	if !fullDump(first) && !isJVMHeader(first) && !jvmState.MatchString(first) &&
+		!jvmFrame.MatchString(first) && !jvmBare.MatchString(first) &&
 		!strings.HasPrefix(first, deadlockHead) && !strings.HasPrefix(first, "Threads class SMR") {
 		return 0
 	}
@@ -112,7 +115,8 @@ func claimJVM(lines []paste.Line) int {
 		case i > 0 && (l.Command != "" || heads > 0 && strings.HasPrefix(text, "Full thread dump")):
 			return doneJVM(n, frames, heads)
 		case i < 2 && jvmStart.MatchString(text):
-		case heads > 0 && jvmStart.MatchString(text) && i+1 < len(lines) && strings.HasPrefix(lines[i+1].Text, "Full thread dump"):
+		case heads > 0 && jvmStart.MatchString(text) && i+1 < len(lines) &&
+			strings.HasPrefix(lines[i+1].Text, "Full thread dump"):
 			return doneJVM(n, frames, heads)
 		case jvmFrame.MatchString(text), jvmBare.MatchString(text):
 			frames++
@@ -121,7 +125,8 @@ func claimJVM(lines []paste.Line) int {
 			heads++ // a state is as sure a start as the header that was cut off above it
 			n = i + 1
 		case strings.TrimSpace(text) == "", strings.TrimSpace(text) == "...":
-		case jvmBits.MatchString(strings.TrimSpace(text)), jvmInner.MatchString(text), jvmLock.MatchString(text), jvmOwned.MatchString(text):
+		case jvmBits.MatchString(strings.TrimSpace(text)), jvmInner.MatchString(text),
+			jvmLock.MatchString(text), jvmOwned.MatchString(text):
 			n = i + 1
 		case inDeadlock(text) != "":
 			if strings.HasPrefix(first, deadlockHead) {
@@ -154,7 +159,8 @@ func doneJVM(n, frames, heads int) int {
 func readJVM(lines []paste.Line) attach.Reading {
 	d := parseJVM(lines)
 	d.tool, d.whole = "JVM thread dump", "jcmd PID Thread.print -l"
-	if strings.HasPrefix(lines[0].Text, deadlockHead) && !slices.ContainsFunc(lines, func(l paste.Line) bool { return isJVMHeader(l.Text) }) {
+	if strings.HasPrefix(lines[0].Text, deadlockHead) &&
+		!slices.ContainsFunc(lines, func(l paste.Line) bool { return isJVMHeader(l.Text) }) {
 		d = parseDeadlock(lines)
 	}
 	said := d.mounted()
@@ -187,7 +193,8 @@ func parseJVM(lines []paste.Line) *dump {
 			text = "\"\" " + text
 		}
 		if m := jvmHeader.FindStringSubmatch(text); m != nil {
-			t = &thread{name: m[1], n: 1, id: atoi(m[2]), number: atoi(m[2]), virtual: jvmVirtual.MatchString(text[len(m[1])+2:])}
+			t = &thread{name: m[1], n: 1, id: atoi(m[2]), number: atoi(m[2]),
+				virtual: jvmVirtual.MatchString(text[len(m[1])+2:])}
 			if n := jvmNID.FindStringSubmatch(text); n != nil {
 				t.id = hex(n[1])
 			}
@@ -247,8 +254,9 @@ func (d *dump) mounted() (said []string) {
 }
 
 // jvmWords are HotSpot's words for those of other runtimes.
-var jvmWords = map[string]string{"RUNNABLE": "RUNNABLE", "BLOCKED": "BLOCKED", "WAITING": "WAITING", "TIMED_WAITING": "TIMED_WAITING",
-	"Blocked": "BLOCKED", "Waiting": "WAITING", "TimedWaiting": "TIMED_WAITING", "Sleeping": "TIMED_WAITING"}
+var jvmWords = map[string]string{"RUNNABLE": "RUNNABLE", "BLOCKED": "BLOCKED", "WAITING": "WAITING",
+	"TIMED_WAITING": "TIMED_WAITING",
+	"Blocked":       "BLOCKED", "Waiting": "WAITING", "TimedWaiting": "TIMED_WAITING", "Sleeping": "TIMED_WAITING"}
 
 // line takes what a line says of the thread that it stands under.
 func (t *thread) line(text, trimmed string) {
@@ -282,7 +290,8 @@ func (t *thread) line(text, trimmed string) {
 		return // JDK 11 prints it of every thread in Object.wait: it has not been notified yet
 	}
 	switch m[1] {
-	case "waiting to lock", "waiting to re-lock in wait()", "parking to wait for", "waiting on the Class initialization monitor for":
+	case "waiting to lock", "waiting to re-lock in wait()", "parking to wait for",
+		"waiting on the Class initialization monitor for":
 		t.wants, t.what = m[2]+m[3], m[4]
 		t.wait.call = m[1]
 	case "waiting on":
@@ -292,7 +301,8 @@ func (t *thread) line(text, trimmed string) {
 		if strings.Contains(m[4], "ProcessPipeInputStream") {
 			t.pipe = true
 		}
-		if len(t.frames) > 0 && len(t.frames) <= 3 && t.wants == "" && m[2] != "" && strings.HasPrefix(t.frames[0].fn, "java.lang.Object.wait") {
+		if len(t.frames) > 0 && len(t.frames) <= 3 && t.wants == "" && m[2] != "" &&
+			strings.HasPrefix(t.frames[0].fn, "java.lang.Object.wait") {
 			// Before JDK 7 only its caller's frame shows the monitor that it gave back.
 			t.wants, t.what, t.wait.call = m[2], m[4], "waiting on"
 			return
@@ -341,18 +351,23 @@ func placeJVM(t *thread) {
 	has := func(depth int, names ...string) bool {
 		return rule{depth: depth, names: names}.find(t.frames, anything) >= 0
 	}
-	blocked := how == "waiting to lock" || strings.HasPrefix(how, "waiting to re-lock") || strings.HasPrefix(how, "waiting on the Class")
+	blocked := how == "waiting to lock" || strings.HasPrefix(how, "waiting to re-lock") ||
+		strings.HasPrefix(how, "waiting on the Class")
 	if t.state == "BLOCKED" && how == "" { // some dumps leave the line of the lock out
 		blocked, t.what = true, "a monitor that the dump does not name"
 	}
-	locker := how == "parking to wait for" && (strings.Contains(t.what, "Lock$") || strings.Contains(t.what, "StampedLock") || strings.HasSuffix(t.what, "Sync")) &&
-		!strings.Contains(t.what, "Condition") && !strings.Contains(t.what, "Latch") && !strings.Contains(t.what, "Semaphore")
+	locker := how == "parking to wait for" &&
+		(strings.Contains(t.what, "Lock$") || strings.Contains(t.what, "StampedLock") ||
+			strings.HasSuffix(t.what, "Sync")) &&
+		!strings.Contains(t.what, "Condition") && !strings.Contains(t.what, "Latch") &&
+		!strings.Contains(t.what, "Semaphore")
 	for _, r := range jvmRules {
 		i := r.find(t.frames, anything)
 		if i < 0 || (r.doing == idle || r.doing == remote || r.doing == disk) && (blocked || locker) {
 			continue
 		}
-		if r.doing == lock && !blocked && !locker || r.doing == idle && r.depth > 0 && slices.ContainsFunc(t.frames[:i], restless) {
+		if r.doing == lock && !blocked && !locker || r.doing == idle && r.depth > 0 &&
+			slices.ContainsFunc(t.frames[:i], restless) {
 			continue
 		}
 		if r.doing == pooled && (blocked || locker || restless(t.frames[0])) {
@@ -381,7 +396,8 @@ func placeJVM(t *thread) {
 		t.doing = signal
 	case t.state == "TIMED_WAITING", len(t.frames) == 0:
 		t.doing = idle
-	case has(2, "java.net.SocketInputStream.socketRead0", "sun.nio.ch.SocketDispatcher.read0", "sun.nio.ch.Net.poll", "sun.nio.ch.NioSocketImpl.park", "sun.nio.ch.NioSocketImpl.timedRead"):
+	case has(2, "java.net.SocketInputStream.socketRead0", "sun.nio.ch.SocketDispatcher.read0",
+		"sun.nio.ch.Net.poll", "sun.nio.ch.NioSocketImpl.park", "sun.nio.ch.NioSocketImpl.timedRead"):
 		t.doing = remote
 		if !slices.ContainsFunc(t.frames, clientFrame) {
 			t.doing = idle // a connection that waits for its client's next request
@@ -393,14 +409,18 @@ func placeJVM(t *thread) {
 // restless reports whether a frame is of anything but the JVM's own ways to wait: above a thread's
 // first function it is work.
 func restless(f frame) bool {
-	return !strings.HasPrefix(f.fn, "java.lang.Object.wait") && !strings.HasSuffix(f.fn, ".Unsafe.park") && !strings.HasPrefix(f.fn, "java.util.concurrent.locks.LockSupport.park") &&
-		!strings.HasPrefix(f.fn, "java.lang.ref.Reference.") && !strings.HasPrefix(f.fn, "java.util.concurrent.ForkJoinPool.")
+	return !strings.HasPrefix(f.fn, "java.lang.Object.wait") &&
+		!strings.HasSuffix(f.fn, ".Unsafe.park") &&
+		!strings.HasPrefix(f.fn, "java.util.concurrent.locks.LockSupport.park") &&
+		!strings.HasPrefix(f.fn, "java.lang.ref.Reference.") &&
+		!strings.HasPrefix(f.fn, "java.util.concurrent.ForkJoinPool.")
 }
 
 // ownFunction is the innermost function that is not of Java's own packages.
 func ownFunction(frames []frame) string {
 	for _, f := range frames {
-		if !slices.ContainsFunc([]string{"java.", "javax.", "jdk.", "sun.", "com.sun."}, func(p string) bool { return strings.HasPrefix(f.fn, p) }) {
+		if !slices.ContainsFunc([]string{"java.", "javax.", "jdk.", "sun.", "com.sun."},
+			func(p string) bool { return strings.HasPrefix(f.fn, p) }) {
 			return short(f.fn)
 		}
 	}
@@ -409,8 +429,10 @@ func ownFunction(frames []frame) string {
 
 // clientFrame reports whether a frame is one of a client that waits for an answer.
 func clientFrame(f frame) bool {
-	for _, word := range []string{"jdbc", "mysql", "postgresql", "oracle", "HttpClient", "httpclient", "HttpURLConnection", "okhttp", "jedis", "redis", "mongodb",
-		"Client.", "ojdbc", "mariadb", "cassandra", "elasticsearch.client", "thrift.TServiceClient", "memcached", "RestTemplate", "feign", "sqlserver", "executeQuery", "amqp"} {
+	for _, word := range []string{"jdbc", "mysql", "postgresql", "oracle", "HttpClient",
+		"httpclient", "HttpURLConnection", "okhttp", "jedis", "redis", "mongodb",
+		"Client.", "ojdbc", "mariadb", "cassandra", "elasticsearch.client", "thrift.TServiceClient",
+		"memcached", "RestTemplate", "feign", "sqlserver", "executeQuery", "amqp"} {
 		if strings.Contains(f.fn, word) {
 			return true
 		}
@@ -419,20 +441,37 @@ func clientFrame(f frame) bool {
 }
 
 var jvmRules = []rule{
-	{lock, loggerLock, anything, 10, []string{"org.apache.log4j.*", "ch.qos.logback.*", "org.apache.logging.log4j.*", "java.util.logging.*", "java.io.PrintStream.*", "org.slf4j.*"}},
-	{pooled, 0, anything, 16, []string{"com.zaxxer.hikari.*", "org.apache.commons.pool.*", "org.apache.commons.pool2.*", "org.apache.commons.dbcp.*", "com.mchange.v2.resourcepool.*",
-		"com.alibaba.druid.pool.DruidDataSource.*", "org.apache.tomcat.jdbc.pool.*", "org.apache.http.pool.*", "AbstractConnPool.*", "getConnection", "borrowObject",
+	{lock, loggerLock, anything, 10, []string{"org.apache.log4j.*", "ch.qos.logback.*",
+		"org.apache.logging.log4j.*", "java.util.logging.*", "java.io.PrintStream.*", "org.slf4j.*"}},
+	{pooled, 0, anything, 16, []string{"com.zaxxer.hikari.*", "org.apache.commons.pool.*",
+		"org.apache.commons.pool2.*", "org.apache.commons.dbcp.*", "com.mchange.v2.resourcepool.*",
+		"com.alibaba.druid.pool.DruidDataSource.*", "org.apache.tomcat.jdbc.pool.*",
+		"org.apache.http.pool.*", "AbstractConnPool.*", "getConnection", "borrowObject",
 		"getPoolEntryBlocking", "org.apache.http.impl.conn.*leaseConnection", "redis.clients.util.Pool.getResource"}},
-	{idle, 0, anything, 4, []string{"java.util.concurrent.ForkJoinPool.runWorker", "java.util.TimerThread.mainLoop", "java.lang.ref.Reference$ReferenceHandler.run",
-		"java.lang.ref.NativeReferenceQueue.await", "java.lang.ref.NativeReferenceQueue.remove*", "javax.swing.TimerQueue.run", "sun.awt.AWTAutoShutdown.run"}},
-	{idle, 0, anything, 0, []string{"java.util.concurrent.ThreadPoolExecutor.getTask", "java.util.concurrent.ForkJoinPool.awaitWork",
-		"java.lang.ref.ReferenceQueue.remove", "java.lang.ref.Reference.waitForReferencePendingList", "java.lang.Thread.sleep*",
-		"sun.nio.ch.EPoll*", "sun.nio.ch.KQueue*", "sun.nio.ch.SelectorImpl.*", "socketAccept", "java.net.ServerSocket.*", "sun.nio.ch.ServerSocketChannelImpl.accept*", "sun.nio.ch.NioSocketImpl.accept",
-		"org.eclipse.jetty.util.thread.QueuedThreadPool.*idleJobPoll", "java.lang.Object.wait0_", "java.awt.EventQueue.getNextEvent", "sun.awt.X11.XToolkit.waitForEvents", "sun.awt.windows.WToolkit.eventLoop", "io.netty.channel.epoll.Native.*",
-		"org.apache.tomcat.util.threads.TaskQueue.*", "java.util.concurrent.DelayQueue.take", "ScheduledThreadPoolExecutor$DelayedWorkQueue.take", "java.lang.Thread.join", "UNIXProcess.waitForProcessExit*", "ProcessImpl.waitFor*", "ProcessHandleImpl.waitForProcessExit*",
-		"LinkedBlockingQueue.take", "LinkedBlockingQueue.poll", "ArrayBlockingQueue.take", "SynchronousQueue.take", "SynchronousQueue.poll", "LinkedTransferQueue.poll",
-		"PriorityBlockingQueue.take", "ArrayBlockingQueue.poll", "LinkedBlockingDeque.take", "java.util.concurrent.CountDownLatch.await_", "sun.misc.Signal*"}},
-	{room, 0, anything, 8, []string{"ArrayBlockingQueue.put", "LinkedBlockingQueue.put", "LinkedBlockingDeque.put*", "SynchronousQueue.put", "ArrayBlockingQueue.offer"}},
-	{disk, 0, anything, 3, []string{"sun.nio.ch.FileDispatcherImpl.*", "java.io.RandomAccessFile.*", "java.io.FileOutputStream.write*", "java.io.FileInputStream.read*", "java.io.FileDescriptor.sync",
-		"java.nio.MappedByteBuffer.force0", "sun.nio.ch.UnixFileDispatcherImpl.*", "java.io.UnixFileSystem.*", "sun.nio.fs.UnixNativeDispatcher.*"}},
+	{idle, 0, anything, 4, []string{"java.util.concurrent.ForkJoinPool.runWorker",
+		"java.util.TimerThread.mainLoop", "java.lang.ref.Reference$ReferenceHandler.run",
+		"java.lang.ref.NativeReferenceQueue.await", "java.lang.ref.NativeReferenceQueue.remove*",
+		"javax.swing.TimerQueue.run", "sun.awt.AWTAutoShutdown.run"}},
+	{idle, 0, anything, 0, []string{"java.util.concurrent.ThreadPoolExecutor.getTask",
+		"java.util.concurrent.ForkJoinPool.awaitWork",
+		"java.lang.ref.ReferenceQueue.remove",
+		"java.lang.ref.Reference.waitForReferencePendingList", "java.lang.Thread.sleep*",
+		"sun.nio.ch.EPoll*", "sun.nio.ch.KQueue*", "sun.nio.ch.SelectorImpl.*", "socketAccept",
+		"java.net.ServerSocket.*", "sun.nio.ch.ServerSocketChannelImpl.accept*", "sun.nio.ch.NioSocketImpl.accept",
+		"org.eclipse.jetty.util.thread.QueuedThreadPool.*idleJobPoll", "java.lang.Object.wait0_",
+		"java.awt.EventQueue.getNextEvent", "sun.awt.X11.XToolkit.waitForEvents",
+		"sun.awt.windows.WToolkit.eventLoop", "io.netty.channel.epoll.Native.*",
+		"org.apache.tomcat.util.threads.TaskQueue.*", "java.util.concurrent.DelayQueue.take",
+		"ScheduledThreadPoolExecutor$DelayedWorkQueue.take", "java.lang.Thread.join",
+		"UNIXProcess.waitForProcessExit*", "ProcessImpl.waitFor*", "ProcessHandleImpl.waitForProcessExit*",
+		"LinkedBlockingQueue.take", "LinkedBlockingQueue.poll", "ArrayBlockingQueue.take",
+		"SynchronousQueue.take", "SynchronousQueue.poll", "LinkedTransferQueue.poll",
+		"PriorityBlockingQueue.take", "ArrayBlockingQueue.poll", "LinkedBlockingDeque.take",
+		"java.util.concurrent.CountDownLatch.await_", "sun.misc.Signal*"}},
+	{room, 0, anything, 8, []string{"ArrayBlockingQueue.put", "LinkedBlockingQueue.put",
+		"LinkedBlockingDeque.put*", "SynchronousQueue.put", "ArrayBlockingQueue.offer"}},
+	{disk, 0, anything, 3, []string{"sun.nio.ch.FileDispatcherImpl.*", "java.io.RandomAccessFile.*",
+		"java.io.FileOutputStream.write*", "java.io.FileInputStream.read*", "java.io.FileDescriptor.sync",
+		"java.nio.MappedByteBuffer.force0", "sun.nio.ch.UnixFileDispatcherImpl.*",
+		"java.io.UnixFileSystem.*", "sun.nio.fs.UnixNativeDispatcher.*"}},
 }

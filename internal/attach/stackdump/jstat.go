@@ -44,7 +44,8 @@ func jstatHead(f []string) bool {
 	has := func(names ...string) bool {
 		return slices.ContainsFunc(names, func(n string) bool { return slices.Contains(f, n) })
 	}
-	return has("YGC") && has("FGC", "YGCT") && has("GCT", "YGCT", "OGC", "NGC") && has("S0", "S0C", "EC", "OC", "OGC", "NGC", "MC", "O", "PC", "PGC", "MCMN")
+	return has("YGC") && has("FGC", "YGCT") && has("GCT", "YGCT", "OGC", "NGC") &&
+		has("S0", "S0C", "EC", "OC", "OGC", "NGC", "MC", "O", "PC", "PGC", "MCMN")
 }
 
 func jstatRow(head, f []string) bool {
@@ -143,7 +144,8 @@ func readJstat(p *attach.Part) attach.Reading {
 		}
 		r.Figures = append([]string{line}, r.Figures...)
 		r.Means = "Sums since the JVM's start: they say nothing of now."
-		r.Next = []attach.Next{{Command: "jstat -gcutil -t PID 1000 10", Why: "ten samples with their times: how much of each second"}}
+		r.Next = []attach.Next{{Command: "jstat -gcutil -t PID 1000 10",
+			Why: "ten samples with their times: how much of each second"}}
 		return r
 	}
 	share := 0.0
@@ -166,7 +168,8 @@ func readJstat(p *attach.Part) attach.Reading {
 		r.Means = "Collections are short in the mean; what share of the time they take is not in it, since the interval is not."
 	default:
 		r.Means = "Collections take a part of the time that requests feel."
-		r.Signs = append(r.Signs, attach.Sign{Cause: "jvm-safepoint", Grade: attach.Candidate, Share: share, Proof: []string{line}})
+		r.Signs = append(r.Signs, attach.Sign{Cause: "jvm-safepoint", Grade: attach.Candidate,
+			Share: share, Proof: []string{line}})
 	}
 	return r
 }
@@ -175,8 +178,9 @@ func whole(v float64) string { return strconv.FormatFloat(v, 'f', 0, 64) }
 
 // jvmHeap is jcmd's GC.heap_info and GC.class_histogram: what is in the heap.
 var jvmHeap = &attach.Kind{
-	Name:  "JVM heap",
-	Hints: []string{"#instances", "heap  ", "PSYoungGen", "def new generation", "par new generation", "garbage-first heap", "ZHeap", "Shenandoah Heap"},
+	Name: "JVM heap",
+	Hints: []string{"#instances", "heap  ", "PSYoungGen", "def new generation",
+		"par new generation", "garbage-first heap", "ZHeap", "Shenandoah Heap"},
 	Claim: func(lines []paste.Line) int {
 		n, own := 0, 0
 		for i, l := range lines {
@@ -203,14 +207,16 @@ var jvmHeap = &attach.Kind{
 				bytes, _ := strconv.ParseFloat(m[2], 64)
 				line := fmt.Sprintf("%s objects with %s bytes (%.1f MiB) in all", m[1], m[2], bytes/(1<<20))
 				r.Figures = append([]string{line}, r.Figures...)
-			} else if f := strings.Fields(strings.Replace(t, "<no name>", "<no_name>", 1)); len(f) >= 4 && strings.HasSuffix(f[0], ":") && len(r.Figures) < 3 {
+			} else if f := strings.Fields(strings.Replace(t, "<no name>", "<no_name>",
+				1)); len(f) >= 4 && strings.HasSuffix(f[0], ":") && len(r.Figures) < 3 {
 				r.Figures = append(r.Figures, fmt.Sprintf("%s bytes in %s objects of %s", f[2], f[1], f[3]))
 			} else if heapSure.MatchString(t) && !strings.Contains(t, "#instances") && len(r.Figures) < 3 {
 				r.Figures = append(r.Figures, strings.Join(f, " "))
 			}
 		}
 		r.Means = "It says what fills the heap at one instant, and nothing of pauses or of who waited for them."
-		r.Next = []attach.Next{{Command: "jstat -gcutil -t PID 1000 10", Why: "how much of each second collections take"}}
+		r.Next = []attach.Next{{Command: "jstat -gcutil -t PID 1000 10",
+			Why: "how much of each second collections take"}}
 		return r
 	},
 }
@@ -229,7 +235,8 @@ var nodeReport = &attach.Kind{
 	Hints: []string{"{", `"header"`, `"javascriptStack"`, `"libuv"`},
 	Claim: func(lines []paste.Line) int {
 		return attach.ClaimJSON(lines, func(keys map[string]bool) bool {
-			return (keys["javascriptStack"] || keys["javascriptHeap"]) && (keys["nativeStack"] || keys["libuv"] || keys["resourceUsage"])
+			return (keys["javascriptStack"] || keys["javascriptHeap"]) &&
+				(keys["nativeStack"] || keys["libuv"] || keys["resourceUsage"])
 		})
 	},
 	Read: readNode,
@@ -282,6 +289,7 @@ func readNode(p *attach.Part) attach.Reading {
 	}
 	r.Means = "One glance at the process: how long its event loop was held up is not in it."
 	r.Not = "The stack is of the code that asked for the report, where code did."
-	r.Next = []attach.Next{{Command: "whystall diagnose --pid PID", Why: "what the thread of the loop did while it was slow"}}
+	r.Next = []attach.Next{{Command: "whystall diagnose --pid PID",
+		Why: "what the thread of the loop did while it was slow"}}
 	return r
 }

@@ -58,8 +58,9 @@ func (d *dump) cpuUse(r *attach.Reading) {
 	if n < 2 || up < longUp && collectors < 0.1*up {
 		return
 	}
-	r.Figures = append(r.Figures, fmt.Sprintf("the %d threads shown used %s of CPU in %s since the JVM's start, %s on average", n,
-		span(all), span(up), ofCPU(all/up)))
+	r.Figures = append(r.Figures,
+		fmt.Sprintf("the %d threads shown used %s of CPU in %s since the JVM's start, %s on average", n,
+			span(all), span(up), ofCPU(all/up)))
 	if vm > 0.01*up {
 		r.Figures = append(r.Figures, fmt.Sprintf("of it the VM Thread %s, %s on average", span(vm), ofCPU(vm/up)))
 	}
@@ -82,7 +83,8 @@ func (d *dump) few(r *attach.Reading) {
 	if len(words) == 0 || len(words) > 3 || len(words) == len(d.threads) || len(r.Signs) > 0 {
 		return
 	}
-	r.Figures = append([]string{fmt.Sprintf("%s with frames: %s", threads(len(words)), strings.Join(words, "; "))}, r.Figures...)
+	r.Figures = append([]string{fmt.Sprintf("%s with frames: %s", threads(len(words)),
+		strings.Join(words, "; "))}, r.Figures...)
 	r.Not = "What other threads of the program do: the text shows no more with frames, and may be shortened."
 }
 
@@ -122,7 +124,8 @@ func computes(n int) string {
 // collector reports whether a thread is one of the JVM's collectors, by the names that HotSpot
 // gives them.
 func collector(name string) bool {
-	for _, p := range []string{"GC Thread#", "ParGC Thread#", "GC task thread#", "Gang worker#", "G1 Conc#", "G1 Refine#",
+	for _, p := range []string{"GC Thread#", "ParGC Thread#", "GC task thread#", "Gang worker#",
+		"G1 Conc#", "G1 Refine#",
 		"G1 Main Marker", "G1 Concurrent", "G1 Parallel Marking",
 		"Concurrent Mark-Sweep", "ZWorker", "ZDriver", "Shenandoah GC", "XWorker"} {
 		if strings.HasPrefix(name, p) {

@@ -29,7 +29,8 @@ func inDeadlock(text string) string {
 // parseDeadlock reads the section about deadlocks where it stands alone: who waits for what, who
 // holds it, and then the stacks of these threads.
 func parseDeadlock(lines []paste.Line) *dump {
-	d := &dump{owners: map[string]int{}, cycle: true, tool: "the JVM's report of a deadlock", whole: "jcmd PID Thread.print -l"}
+	d := &dump{owners: map[string]int{}, cycle: true, tool: "the JVM's report of a deadlock",
+		whole: "jcmd PID Thread.print -l"}
 	byName := map[string]*thread{}
 	of := func(name string) *thread {
 		if byName[name] == nil {

@@ -61,7 +61,8 @@ var agent = &attach.Kind{
 				heads++
 				n = i + 1
 			case trimmed == "" && i > 0:
-			case heads > 0 && agentFrame.MatchString(trimmed), heads > 0 && strings.HasPrefix(trimmed, "Locked ownable"), heads > 0 && trimmed == "- None":
+			case heads > 0 && agentFrame.MatchString(trimmed), heads > 0 &&
+				strings.HasPrefix(trimmed, "Locked ownable"), heads > 0 && trimmed == "- None":
 				n = i + 1
 			default:
 				return done(n, heads)
@@ -99,7 +100,8 @@ var agent = &attach.Kind{
 		}
 		for _, fn := range attach.Largest(stopped) {
 			if len(r.Figures) < 3 {
-				r.Figures = append(r.Figures, fmt.Sprintf("%s for a monitor, or for the JVM, in %s", waits(stopped[fn]), fn))
+				r.Figures = append(r.Figures, fmt.Sprintf("%s for a monitor, or for the JVM, in %s",
+					waits(stopped[fn]), fn))
 			}
 		}
 		if !d.cycle {

@@ -25,7 +25,8 @@ func (d *dump) lone(r *attach.Reading) {
 	} else {
 		r.Not = "One stack of one thread does not say whether it always stands there, nor whether anybody waits for it."
 	}
-	r.Next = append(r.Next, attach.Next{Command: cmp.Or(d.whole, "gdb -p PID -batch -ex 'thread apply all bt'"), Why: why})
+	r.Next = append(r.Next, attach.Next{Command: cmp.Or(d.whole,
+		"gdb -p PID -batch -ex 'thread apply all bt'"), Why: why})
 	switch th.doing {
 	case lock:
 		c := (&dump{threads: d.threads}).convoys()
@@ -53,7 +54,8 @@ func (d *dump) lone(r *attach.Reading) {
 
 // taker is the function that takes the lock which a thread waits for.
 func (t *thread) taker() string {
-	if t.site == "" && !slices.ContainsFunc(t.frames, func(f frame) bool { return short(f.fn) == "??" || strings.HasPrefix(f.fn, "0x") }) {
+	if t.site == "" && !slices.ContainsFunc(t.frames,
+		func(f frame) bool { return short(f.fn) == "??" || strings.HasPrefix(f.fn, "0x") }) {
 		return "a function that is not in the text"
 	}
 	return orUnknown(t.site)
@@ -80,6 +82,7 @@ func (t *thread) interrupted(r *attach.Reading) {
 func allocates(frames []frame) bool {
 	return slices.ContainsFunc(frames, func(f frame) bool {
 		fn := short(f.fn)
-		return strings.Contains(fn, "malloc") || strings.Contains(fn, "free") || strings.Contains(fn, "calloc") || strings.Contains(fn, "realloc") || strings.Contains(fn, "memalign")
+		return strings.Contains(fn, "malloc") || strings.Contains(fn, "free") ||
+			strings.Contains(fn, "calloc") || strings.Contains(fn, "realloc") || strings.Contains(fn, "memalign")
 	})
 }

@@ -99,7 +99,8 @@ func readMacSample(p *attach.Part) attach.Reading {
 	}
 	r.Title += ", " + threads(len(list))
 	r.Not = "Samples are by the clock and not of CPU time: a thread that sleeps is in all of them too."
-	r.Next = []attach.Next{{Command: "spindump PID 10", Why: "tells a thread that runs from one that waits, and what it waits for"}}
+	r.Next = []attach.Next{{Command: "spindump PID 10",
+		Why: "tells a thread that runs from one that waits, and what it waits for"}}
 	waits, first := 0, ""
 	for _, t := range list {
 		if len(t.frames) == 0 {
@@ -110,7 +111,8 @@ func readMacSample(p *attach.Part) attach.Reading {
 			waits++
 			continue
 		}
-		line := fmt.Sprintf("%s, in %s%d samples: %s", t.called(), ofSamples(t.leaf, t.samples), t.samples, t.sampleDoes())
+		line := fmt.Sprintf("%s, in %s%d samples: %s", t.called(), ofSamples(t.leaf, t.samples),
+			t.samples, t.sampleDoes())
 		if p, _ := sleepsIn(t.frames); first == "" {
 			first = "Most samples of a thread stand in one place: what it does there, or waits for, is in the functions that called it."
 			if p == inRead || p == inWrite {

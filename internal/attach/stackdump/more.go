@@ -23,7 +23,8 @@ var crash = &attach.Kind{
 		died := ""
 		for _, t := range d.threads {
 			place(t, kernelRules)
-			if died == "" && (rule{names: []string{"die", "oops_end", "panic", "crash_kexec", "machine_kexec", "do_invalid_op", "bad_area_nosemaphore"}}).find(t.frames, anything) >= 0 {
+			if died == "" && (rule{names: []string{"die", "oops_end", "panic", "crash_kexec",
+				"machine_kexec", "do_invalid_op", "bad_area_nosemaphore"}}).find(t.frames, anything) >= 0 {
 				died = t.name
 			}
 		}
@@ -46,7 +47,8 @@ var dotnet = &attach.Kind{
 	Hints: []string{"Thread (0x"},
 	Claim: func(lines []paste.Line) int {
 		return claimStacks(lines, dotnetTask.MatchString, func(t string) bool {
-			return dotnetFrame.MatchString(t) || strings.Contains(t, "Child SP") || strings.Contains(t, "[Native Frames]")
+			return dotnetFrame.MatchString(t) || strings.Contains(t, "Child SP") ||
+				strings.Contains(t, "[Native Frames]")
 		})
 	},
 	Read: func(p *attach.Part) attach.Reading {
@@ -120,7 +122,9 @@ var hsMemory = &attach.Kind{
 				r.Who.PID = atoi(m[1])
 			}
 		}
-		r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Where: "the memory of the machine or of the cgroup: a JVM got no more of it, and ended", Proof: r.Figures})
+		r.Signs = append(r.Signs,
+			attach.Sign{Grade: attach.Outside,
+				Where: "the memory of the machine or of the cgroup: a JVM got no more of it, and ended", Proof: r.Figures})
 		return r
 	},
 }
@@ -131,7 +135,8 @@ var hsErr = &attach.Kind{
 	Hints:   []string{"# A fatal error has been detected by the Java Runtime"},
 	Refused: "A JVM wrote this when it crashed: an end, and nothing about time. For a slow one: jcmd PID Thread.print -l.",
 	Claim: func(lines []paste.Line) int {
-		if !strings.HasPrefix(strings.TrimSpace(lines[0].Text), "# A fatal error has been detected by the Java Runtime") {
+		if !strings.HasPrefix(strings.TrimSpace(lines[0].Text),
+			"# A fatal error has been detected by the Java Runtime") {
 			return 0
 		}
 		return attach.ClaimWhile(lines, func(_ int, text string) bool {
@@ -150,12 +155,13 @@ var (
 	crashFrame  = pattern.New(`^ ?#\d+ \[[0-9a-f]{8,}\] ([\w.]+)(?: \(via \w+\))? at [0-9a-f]+`)
 	crashRegs   = pattern.New(`^\s+(RIP|RSP|RAX|RDX|RBP|R8|R10|R11|R13|R12|ORIG_RAX|RBX|RCX|RSI|RDI|R14|R9|R15|CS|\[exception RIP)|^--- <|^ +bt: |^\(active\)`)
 	dotnetTask  = pattern.New(`^Thread (?:Id: )?\(?(0x[0-9A-Fa-f]+)\)?(?: \(\d+\))?:?()$`)
-	dotnetFrame = pattern.New(`^\s+(?:[0-9A-F]{16} [0-9A-F]{16} )?([\w.` + "`" + `<>+\[\]]+!?[\w.` + "`" + `<>+\[\],|$]+)\(.*\)$`)
-	rubyTask    = pattern.New(`^\s*(?:Thread )?#<Thread:(0x[0-9a-f]+)(?:@?\S*)?(?: \S+:\d+)?(?: (\w+))?>(?: status=(\w+))?.*$`)
-	rubyFrame   = pattern.New("^\\s+(\\S+:\\d+:in [`'].+')$")
-	innermost   = pattern.New(`#0\b`)
-	glibcFrame  = pattern.New(`^\s*(?:\[?\d+\]?:? +)?(\S+)\(([\w.$]*)([+-]0x[0-9a-f]+)?\) ?\[0x[0-9a-f]+\]$|^\[0x[0-9a-f]+\]$`)
-	rustFrame   = pattern.New(`^\s+\d+: +(?:0x[0-9a-f]+ - )?[\w<]\S*::.+$|^\s+\d+: +(?:0x[0-9a-f]+ - )?(?:rust_begin_unwind|main|_start|__libc_start_main\S*|<unknown>|clone3?|start_thread)$|^\s+at \S+:\d+(:\d+)?$`)
+	dotnetFrame = pattern.New(`^\s+(?:[0-9A-F]{16} [0-9A-F]{16} )?([\w.` + "`" + `<>+\[\]]+!?[\w.` +
+		"`" + `<>+\[\],|$]+)\(.*\)$`)
+	rubyTask   = pattern.New(`^\s*(?:Thread )?#<Thread:(0x[0-9a-f]+)(?:@?\S*)?(?: \S+:\d+)?(?: (\w+))?>(?: status=(\w+))?.*$`)
+	rubyFrame  = pattern.New("^\\s+(\\S+:\\d+:in [`'].+')$")
+	innermost  = pattern.New(`#0\b`)
+	glibcFrame = pattern.New(`^\s*(?:\[?\d+\]?:? +)?(\S+)\(([\w.$]*)([+-]0x[0-9a-f]+)?\) ?\[0x[0-9a-f]+\]$|^\[0x[0-9a-f]+\]$`)
+	rustFrame  = pattern.New(`^\s+\d+: +(?:0x[0-9a-f]+ - )?[\w<]\S*::.+$|^\s+\d+: +(?:0x[0-9a-f]+ - )?(?:rust_begin_unwind|main|_start|__libc_start_main\S*|<unknown>|clone3?|start_thread)$|^\s+at \S+:\d+(:\d+)?$`)
 )
 
 // claimStacks takes headers with frames below them; both must be there.
@@ -213,12 +219,18 @@ func parseStacks(lines []paste.Line, tool string, header, frameRE *pattern.Regex
 // dotnetRules are .NET's own names of its waits. A thread's first functions, such as a pool's
 // worker, say nothing of what it does: they count only where it sleeps right above them.
 var dotnetRules = []rule{
-	{lock, plainLock, anything, 4, []string{"*Monitor.Enter", "*Monitor.ReliableEnter", "*Monitor.Enter_Slowpath", "*SpinLock.", "*ReaderWriterLockSlim.", "*Lock.TryEnterSlow", "*Lock.Enter"}},
-	{remote, 0, anything, 0, []string{"*SqlCommand.", "*NpgsqlCommand", "*HttpClient.Send", "*MySqlCommand", "*StackExchange.Redis"}},
+	{lock, plainLock, anything, 4, []string{"*Monitor.Enter", "*Monitor.ReliableEnter",
+		"*Monitor.Enter_Slowpath", "*SpinLock.", "*ReaderWriterLockSlim.", "*Lock.TryEnterSlow", "*Lock.Enter"}},
+	{remote, 0, anything, 0, []string{"*SqlCommand.", "*NpgsqlCommand", "*HttpClient.Send",
+		"*MySqlCommand", "*StackExchange.Redis"}},
 	{disk, 0, anything, 4, []string{"*RandomAccess.", "*FileStream.Flush", "*FileStream.Read", "*FileStream.Write"}},
-	{idle, 0, anything, 5, []string{"*LowLevelLifoSemaphore", "*PortableThreadPool+GateThread", "*PortableThreadPool+WaitThread", "*SocketAsyncEngine.EventLoop", "*TimerQueue.TimerThread", "*TimerThread",
-		"*ConsoleLifetime", "*BlockingCollection", "*Thread.Sleep", "*FinalizerThread", "*Host.RunAsync", "*WebHost.Run", "*HostingAbstractionsHostExtensions.Run", "*HostingAbstractionsHostExtensions.WaitForShutdown"}},
-	{signal, 0, anything, 4, []string{"*Monitor.Wait", "*WaitHandle.", "*ManualResetEventSlim.", "*SemaphoreSlim.", "*Task.Wait", "*Task.SpinThenBlockingWait"}},
+	{idle, 0, anything, 5, []string{"*LowLevelLifoSemaphore", "*PortableThreadPool+GateThread",
+		"*PortableThreadPool+WaitThread", "*SocketAsyncEngine.EventLoop", "*TimerQueue.TimerThread", "*TimerThread",
+		"*ConsoleLifetime", "*BlockingCollection", "*Thread.Sleep", "*FinalizerThread",
+		"*Host.RunAsync", "*WebHost.Run", "*HostingAbstractionsHostExtensions.Run",
+		"*HostingAbstractionsHostExtensions.WaitForShutdown"}},
+	{signal, 0, anything, 4, []string{"*Monitor.Wait", "*WaitHandle.", "*ManualResetEventSlim.",
+		"*SemaphoreSlim.", "*Task.Wait", "*Task.SpinThenBlockingWait"}},
 }
 
 // placeRuby says what a Ruby thread does by its innermost frames.
@@ -230,20 +242,27 @@ func (t *thread) placeRuby() {
 	for i, f := range t.frames[:min(len(t.frames), 6)] {
 		fn := f.fn
 		switch {
-		case strings.Contains(fn, "synchronize'") && i == 0, strings.Contains(fn, "in `lock'"), strings.Contains(fn, "Mutex#lock'"), strings.Contains(fn, "Mutex#synchronize'") && i == 0:
+		case strings.Contains(fn, "synchronize'") && i == 0, strings.Contains(fn, "in `lock'"),
+			strings.Contains(fn, "Mutex#lock'"), strings.Contains(fn, "Mutex#synchronize'") && i == 0:
 			t.doing = lock
 			if i+1 < len(t.frames) {
 				t.site = t.frames[i+1].fn
 			}
 			return
-		case strings.Contains(fn, "`sleep'"), strings.Contains(fn, "sleep'") && i == 0, strings.Contains(fn, "`pop'"), strings.Contains(fn, "Queue#pop'"), strings.Contains(fn, "`select'"), strings.Contains(fn, "IO.select'"),
-			strings.Contains(fn, "`accept"), strings.Contains(fn, "`join'"), strings.Contains(fn, "Thread#join'"), strings.Contains(fn, "nio4r"):
+		case strings.Contains(fn, "`sleep'"), strings.Contains(fn, "sleep'") &&
+			i == 0, strings.Contains(fn, "`pop'"), strings.Contains(fn, "Queue#pop'"),
+			strings.Contains(fn, "`select'"), strings.Contains(fn, "IO.select'"),
+			strings.Contains(fn, "`accept"), strings.Contains(fn, "`join'"),
+			strings.Contains(fn, "Thread#join'"), strings.Contains(fn, "nio4r"):
 			t.doing, t.call = idle, fn
 			return
-		case strings.Contains(fn, "mysql2/"), strings.Contains(fn, "/pg-"), strings.Contains(fn, "net/protocol"), strings.Contains(fn, "`query'"), strings.Contains(fn, "exec_params"), strings.Contains(fn, "redis"):
+		case strings.Contains(fn, "mysql2/"), strings.Contains(fn, "/pg-"),
+			strings.Contains(fn, "net/protocol"), strings.Contains(fn, "`query'"),
+			strings.Contains(fn, "exec_params"), strings.Contains(fn, "redis"):
 			t.doing, t.call = remote, fn
 			return
-		case strings.Contains(fn, "connection_pool") && (strings.Contains(fn, "wait") || strings.Contains(fn, "checkout")):
+		case strings.Contains(fn, "connection_pool") &&
+			(strings.Contains(fn, "wait") || strings.Contains(fn, "checkout")):
 			t.doing, t.call = pooled, fn
 			return
 		}
@@ -263,9 +282,12 @@ func claimOneTrace(lines []paste.Line) int {
 		case glibcFrame.MatchString(t), rustFrame.MatchString(t):
 			frames++
 			n = i + 1
-		case i == 0 && !strings.Contains(t, "panicked at") && !strings.Contains(t, "stack backtrace:") && !strings.HasPrefix(t, "*** Aborted") && !strings.HasPrefix(t, "Backtrace:"):
+		case i == 0 && !strings.Contains(t, "panicked at") &&
+			!strings.Contains(t, "stack backtrace:") && !strings.HasPrefix(t, "*** Aborted") &&
+			!strings.HasPrefix(t, "Backtrace:"):
 			return 0
-		case strings.Contains(t, "stack backtrace:"), strings.HasPrefix(t, "note: "), strings.Contains(t, "panicked at"), i == 0:
+		case strings.Contains(t, "stack backtrace:"), strings.HasPrefix(t, "note: "),
+			strings.Contains(t, "panicked at"), i == 0:
 			n = i + 1
 		case strings.TrimSpace(t) == "":
 		case frames == 0 && i < 6:

@@ -75,8 +75,10 @@ func isPMP(text string) bool {
 	}
 	for _, fn := range fns {
 		s := short(fn)
-		if strings.HasPrefix(s, "clone") || s == "start_thread" || s == "main" || s == "libc_start_main" || strings.Contains(fn, "@@") ||
-			strings.Contains(fn, "::") || strings.Contains(fn, "pthread_") || primOf(s) != anything && strings.Contains(fn, "_") {
+		if strings.HasPrefix(s, "clone") || s == "start_thread" || s == "main" ||
+			s == "libc_start_main" || strings.Contains(fn, "@@") ||
+			strings.Contains(fn, "::") || strings.Contains(fn, "pthread_") ||
+			primOf(s) != anything && strings.Contains(fn, "_") {
 			return true
 		}
 	}
@@ -86,7 +88,8 @@ func isPMP(text string) bool {
 // first reports whether a function is the first one of a thread or a program.
 func first(fn string) bool {
 	fn, _, _ = strings.Cut(short(fn), "(")
-	return strings.HasPrefix(fn, "clone") || fn == "start_thread" || fn == "start" || fn == "main" || strings.HasPrefix(fn, "libc_start")
+	return strings.HasPrefix(fn, "clone") || fn == "start_thread" || fn == "start" ||
+		fn == "main" || strings.HasPrefix(fn, "libc_start")
 }
 
 // commas splits at commas outside of brackets.

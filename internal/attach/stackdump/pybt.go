@@ -36,7 +36,8 @@ func claimPyBT(lines []paste.Line) int {
 		case pyBTFrame.MatchString(text):
 			frames++
 		case pyBTNote.MatchString(text):
-		case frames > 0 && strings.HasPrefix(text, "    ") && pyBTFrame.MatchString(lines[n-1].Text): // its line of source
+		case frames > 0 && strings.HasPrefix(text, "    ") &&
+			pyBTFrame.MatchString(lines[n-1].Text): // its line of source
 		default:
 			return attach.ClaimIf(frames > 0, n)
 		}
@@ -75,12 +76,16 @@ func readPyBT(p *attach.Part) attach.Reading {
 	case pyTakes.MatchString(source):
 		r.Means = "It waits for a lock of Python's, by the line that it is in: who has it, and whether anybody who is alive does, is not in it."
 		r.Signs = []attach.Sign{{Cause: "lock-contention", Grade: attach.Candidate, Proof: []string{line}}}
-		r.Next = []attach.Next{{Command: "gdb -p PID -batch -ex 'thread apply all py-bt'", Why: "which thread is inside of that lock; none where it was held at a fork"}}
+		r.Next = []attach.Next{{Command: "gdb -p PID -batch -ex 'thread apply all py-bt'",
+			Why: "which thread is inside of that lock; none where it was held at a fork"}}
 	case waits != "":
-		r.Signs = []attach.Sign{{Cause: "interpreter-lock", Grade: attach.Candidate, Proof: []string{line + " (gdb: " + waits + ")"}}}
-		r.Next = []attach.Next{{Command: "gdb -p PID -batch -ex 'thread apply all py-bt'", Why: "which thread computes while this one waits"}}
+		r.Signs = []attach.Sign{{Cause: "interpreter-lock", Grade: attach.Candidate,
+			Proof: []string{line + " (gdb: " + waits + ")"}}}
+		r.Next = []attach.Next{{Command: "gdb -p PID -batch -ex 'thread apply all py-bt'",
+			Why: "which thread computes while this one waits"}}
 	default:
-		r.Next = []attach.Next{{Command: "gdb -p PID -batch -ex 'thread apply all py-bt'", Why: "all threads: who waits for whom"}}
+		r.Next = []attach.Next{{Command: "gdb -p PID -batch -ex 'thread apply all py-bt'",
+			Why: "all threads: who waits for whom"}}
 	}
 	return r
 }

@@ -60,7 +60,8 @@ func (d *dump) lonePython(r *attach.Reading) {
 	case t.lockFile():
 		line = "the one thread waits for a lock file, in " + line
 		r.Means = "It waits for a lock file: another process holds it, or one that ended has left it behind. The file's age and its owner tell which."
-		r.Signs = []attach.Sign{{Grade: attach.Outside, Where: "another process that holds a lock file, or has left it behind",
+		r.Signs = []attach.Sign{{Grade: attach.Outside,
+			Where: "another process that holds a lock file, or has left it behind",
 			Proof: []string{line}}}
 		r.Not = "That the file is left over is not in it, nor how long the thread waits."
 	case t.asyncio():
@@ -74,9 +75,11 @@ func (d *dump) lonePython(r *attach.Reading) {
 		r.Means = "It runs, or waits in this call, within a callback of asyncio's event loop: the loop's other tasks do not run meanwhile."
 	case t.active():
 		line = "the one thread is at work: " + line
-		r.Means = strings.Fields(d.tool)[0] + " calls it active: it computes at this instant, or is in a call. How much time goes there, samples over some seconds tell."
+		r.Means = strings.Fields(d.tool)[0] +
+			" calls it active: it computes at this instant, or is in a call. How much time goes there, samples over some seconds tell."
 		r.Not = "One look is no share of the time: it says neither how long nor how often the thread is there."
-		again = attach.Next{Command: "py-spy record --duration 30 --pid " + d.pidWord(), Why: "which share of the time each function takes"}
+		again = attach.Next{Command: "py-spy record --duration 30 --pid " + d.pidWord(),
+			Why: "which share of the time each function takes"}
 	case t.doing == lock, t.doing == remote, t.doing == pooled:
 		d.lone(r)
 		return
@@ -107,10 +110,12 @@ func (d *dump) offCPU(r *attach.Reading) {
 			r.Figures = append([]string{line}, r.Figures...)
 			r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside,
 				Where: "another process that holds a lock file, or has left it behind", Proof: []string{line}})
-			r.State, r.Means = attach.CannotTell, "A thread waits for a lock file: another process holds it, or one that ended has left it behind."
+			r.State, r.Means = attach.CannotTell,
+				"A thread waits for a lock file: another process holds it, or one that ended has left it behind."
 			return
 		}
-		if t.doing == signal && len(t.frames) > 2 && t.future() < 0 && !strings.HasSuffix(t.frames[0].file, "threading.py") {
+		if t.doing == signal && len(t.frames) > 2 && t.future() < 0 &&
+			!strings.HasSuffix(t.frames[0].file, "threading.py") {
 			words = append(words, fmt.Sprintf("%s in %s", t.who(), t.frames[0].place()))
 		}
 	}
@@ -134,7 +139,8 @@ func (d *dump) atWork(r *attach.Reading) {
 		}
 	}
 	if n := len(words); n > 0 && n <= 3 && n < len(d.threads) && len(r.Signs) == 0 {
-		r.Figures = append([]string{"at work, or in a call that " + strings.Fields(d.tool)[0] + " does not take for a wait: " + strings.Join(words, "; ")}, r.Figures...)
+		r.Figures = append([]string{"at work, or in a call that " + strings.Fields(d.tool)[0] +
+			" does not take for a wait: " + strings.Join(words, "; ")}, r.Figures...)
 	}
 }
 
@@ -151,7 +157,8 @@ func (d *dump) exiting(r *attach.Reading) {
 		if t.exits() {
 			main = t
 		} else if t.doing != idle && len(t.frames) > 0 {
-			others = append(others, fmt.Sprintf("%s in %s, below %s", t.who(), t.frames[0].place(), t.frames[len(t.frames)-1].place()))
+			others = append(others, fmt.Sprintf("%s in %s, below %s", t.who(), t.frames[0].place(),
+				t.frames[len(t.frames)-1].place()))
 		}
 	}
 	if main == nil || len(r.Signs) > 0 {
@@ -161,12 +168,14 @@ func (d *dump) exiting(r *attach.Reading) {
 	if len(others) > 0 {
 		r.Figures = append(r.Figures, "not idle: "+strings.Join(others[:min(3, len(others))], "; "))
 	}
-	r.State, r.Means = attach.CannotTell, "The process does not end before the work of the pool's threads does: what they wait for decides."
+	r.State, r.Means = attach.CannotTell,
+		"The process does not end before the work of the pool's threads does: what they wait for decides."
 }
 
 // asyncio reports whether a thread waits in asyncio's event loop.
 func (t *thread) asyncio() bool {
-	if t.active() || len(t.frames) < 2 || t.frames[0].fn != "select" && t.frames[0].fn != "poll" && t.frames[0].fn != "_poll" {
+	if t.active() || len(t.frames) < 2 || t.frames[0].fn != "select" && t.frames[0].fn != "poll" &&
+		t.frames[0].fn != "_poll" {
 		return false
 	}
 	for _, f := range t.frames[1:min(len(t.frames), 4)] {
@@ -184,7 +193,8 @@ func (t *thread) inCallback() bool {
 		return false
 	}
 	return slices.ContainsFunc(t.frames[1:], func(f frame) bool {
-		return f.fn == "_run_once" && (strings.HasSuffix(f.file, "asyncio/base_events.py") || f.file == "base_events.py")
+		return f.fn == "_run_once" && (strings.HasSuffix(f.file, "asyncio/base_events.py") ||
+			f.file == "base_events.py")
 	})
 }
 

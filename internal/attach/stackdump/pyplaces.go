@@ -75,7 +75,8 @@ func (p pyPlace) has(f frame) bool {
 // print no more.
 func (f frame) shortOf(path string) bool {
 	at := strings.LastIndexByte(path, '/')
-	return at > 0 && at+1 < len(path) && f.file == path[at+1:] && f.file != "__init__.py" && !strings.Contains(f.file, "connection") &&
+	return at > 0 && at+1 < len(path) && f.file == path[at+1:] && f.file != "__init__.py" &&
+		!strings.Contains(f.file, "connection") &&
 		f.file != "client.py" && f.file != "sync.py" && f.file != "impl.py"
 }
 
@@ -84,7 +85,9 @@ func (f frame) shortOf(path string) bool {
 func (t *thread) placeKnown() bool {
 	for i, f := range t.frames[:min(len(t.frames), 12)] {
 		for _, p := range pyPlaces {
-			if !p.has(f) || p.does == lock && i > 0 && (i > 1 || strings.Contains(t.frames[0].file, ".py")) || p.base && slices.ContainsFunc(t.frames[:i], worksAbove) {
+			if !p.has(f) || p.does == lock && i > 0 &&
+				(i > 1 || strings.Contains(t.frames[0].file, ".py")) || p.base &&
+				slices.ContainsFunc(t.frames[:i], worksAbove) {
 				continue
 			}
 			t.doing, t.call = p.does, f.fn[strings.LastIndexByte(f.fn, '.')+1:]
@@ -142,7 +145,8 @@ func (t *thread) pyCaller() string {
 // worksAbove reports whether a frame is of other code than the libraries that wait for work.
 func worksAbove(f frame) bool {
 	path := "/" + strings.ReplaceAll(f.path, "\\", "/")
-	for _, p := range []string{"/threading.py", "/queue.py", "/selectors.py", "/celery/", "/kombu/", "/amqp/", "/billiard/",
+	for _, p := range []string{"/threading.py", "/queue.py", "/selectors.py", "/celery/", "/kombu/",
+		"/amqp/", "/billiard/",
 		"/apscheduler/", "/gunicorn/arbiter.py"} {
 		if strings.Contains(path, p) && !strings.HasSuffix(path, "/trace.py") {
 			return false
@@ -158,7 +162,8 @@ func poolFrame(f frame) bool {
 
 // servesFrame reports whether a frame is of a server that reads a request.
 func servesFrame(f frame) bool {
-	for _, p := range []string{"http/server.py", "socketserver.py", "gunicorn/http/", "gunicorn/workers/", "cheroot/", "wsgiref/",
+	for _, p := range []string{"http/server.py", "socketserver.py", "gunicorn/http/",
+		"gunicorn/workers/", "cheroot/", "wsgiref/",
 		"werkzeug/serving.py", "gevent/pywsgi.py", "eventlet/wsgi.py"} {
 		if strings.Contains(f.path, p) || f.file == p {
 			return true
@@ -171,7 +176,8 @@ func servesFrame(f frame) bool {
 // whether it does. Python 3's locks are in C and have no such frame; Python 2's have. A semaphore's
 // __enter__ is its acquire, so that above a frame of that name something else waits.
 func (t *thread) permit(at int) bool {
-	if at+1 >= len(t.frames) || pyBase(t.frames[at]) != "acquire" || strings.Contains(t.frames[at].fn, "RLock") || pyBase(t.frames[at+1]) == "__enter__" ||
+	if at+1 >= len(t.frames) || pyBase(t.frames[at]) != "acquire" ||
+		strings.Contains(t.frames[at].fn, "RLock") || pyBase(t.frames[at+1]) == "__enter__" ||
 		!strings.HasSuffix(t.frames[at].file, "threading.py") ||
 		at == 0 && (t.old || strings.Contains(t.frames[at].path, "python2")) {
 		return false
@@ -199,7 +205,8 @@ func (d *dump) permits(r *attach.Reading) bool {
 	r.Figures = append([]string{line}, r.Figures...)
 	r.Means = "Within their work, threads wait for a permit or for what a queue gives: look at what those do that have it, or put into it."
 	if of[most] > 2 {
-		r.Signs = append(r.Signs, attach.Sign{Cause: "pool-exhaustion", Grade: attach.Candidate, Share: share(of[most], d.total()), Proof: []string{line}})
+		r.Signs = append(r.Signs, attach.Sign{Cause: "pool-exhaustion", Grade: attach.Candidate,
+			Share: share(of[most], d.total()), Proof: []string{line}})
 	}
 	return true
 }

@@ -33,7 +33,8 @@ var faultHandler = &attach.Kind{
 		r := d.readPython()
 		for _, l := range p.Lines {
 			if m := pyTimer.FindStringSubmatch(l.Text); m != nil {
-				r.Figures = append([]string{"a timer printed it, set to " + m[1] + ": what it watched was not done by then"}, r.Figures...)
+				r.Figures = append([]string{"a timer printed it, set to " + m[1] +
+					": what it watched was not done by then"}, r.Figures...)
 			}
 		}
 		return r
@@ -87,13 +88,16 @@ func claimPySpy(lines []paste.Line) int {
 		case spyHeader.MatchString(text):
 			heads++
 			n = i + 1
-		case i < 2 && spyProcess.MatchString(text), strings.HasPrefix(text, "Python v") && (i == 1 || strings.Contains(text, " (")):
+		case i < 2 && spyProcess.MatchString(text), strings.HasPrefix(text, "Python v") &&
+			(i == 1 || strings.Contains(text, " (")):
 			n = i + 1
 		case strings.TrimSpace(text) == "":
-		case heads > 0 && spyFrame.MatchString(text), heads > 0 && strings.HasPrefix(text, "    0x"), heads > 0 && spyNative.MatchString(text):
+		case heads > 0 && spyFrame.MatchString(text), heads > 0 &&
+			strings.HasPrefix(text, "    0x"), heads > 0 && spyNative.MatchString(text):
 			frames++
 			n = i + 1
-		case frames > 0 && (strings.HasPrefix(text, "        Arguments:") || strings.HasPrefix(text, "        Locals:") || strings.HasPrefix(text, "            ")):
+		case frames > 0 && (strings.HasPrefix(text, "        Arguments:") ||
+			strings.HasPrefix(text, "        Locals:") || strings.HasPrefix(text, "            ")):
 			n = i + 1
 		default:
 			return done(n, min(frames, heads))
@@ -106,7 +110,8 @@ func claimPySpy(lines []paste.Line) int {
 }
 
 func claimFault(lines []paste.Line) int {
-	if !pyHeader.MatchString(lines[0].Text) && !pyFrame.MatchString(lines[0].Text) && !strings.HasPrefix(lines[0].Text, "Fatal Python error") &&
+	if !pyHeader.MatchString(lines[0].Text) && !pyFrame.MatchString(lines[0].Text) &&
+		!strings.HasPrefix(lines[0].Text, "Fatal Python error") &&
 		!strings.HasPrefix(lines[0].Text, "Timeout (") {
 		return 0
 	}
@@ -119,8 +124,10 @@ func claimFault(lines []paste.Line) int {
 		case pyHeader.MatchString(text):
 			heads++
 			n = i + 1
-		case pyFrame.MatchString(text), strings.HasPrefix(text, "Fatal Python error"), strings.HasPrefix(text, "  <no Python frame>"),
-			strings.HasPrefix(text, "Timeout ("), strings.HasPrefix(text, "Python runtime state"), strings.HasPrefix(text, "Extension modules:"):
+		case pyFrame.MatchString(text), strings.HasPrefix(text, "Fatal Python error"),
+			strings.HasPrefix(text, "  <no Python frame>"),
+			strings.HasPrefix(text, "Timeout ("), strings.HasPrefix(text, "Python runtime state"),
+			strings.HasPrefix(text, "Extension modules:"):
 			n = i + 1
 		case strings.TrimSpace(text) == "", strings.TrimSpace(text) == "...":
 		default:
@@ -200,7 +207,8 @@ func (t *thread) placePython() {
 			}
 			fallthrough
 		case "__enter__":
-			if at := slices.IndexFunc(t.frames, func(f frame) bool { return !strings.HasSuffix(f.file, "threading.py") }); at > 0 {
+			if at := slices.IndexFunc(t.frames,
+				func(f frame) bool { return !strings.HasSuffix(f.file, "threading.py") }); at > 0 {
 				t.doing, t.site = lock, t.frames[at].fn
 			}
 		case "wait":
@@ -275,7 +283,8 @@ func (d *dump) readPython() attach.Reading {
 			same[t.site]++
 		}
 		for _, f := range t.frames {
-			if rule := (rule{names: []string{"take_gil", "PyEval_RestoreThread"}}); rule.find([]frame{f}, anything) >= 0 && !t.gil() {
+			if rule := (rule{names: []string{"take_gil",
+				"PyEval_RestoreThread"}}); rule.find([]frame{f}, anything) >= 0 && !t.gil() {
 				t.doing, t.kind, t.site = lock, interpreter, "take_gil"
 				native++
 			}
@@ -300,27 +309,34 @@ func (d *dump) readPython() attach.Reading {
 	case len(d.threads) < 2 || len(r.Signs) > 0:
 	case d.permits(&r):
 	case gil != nil && off+on >= 3 && n > 1 && gil.passes(top):
-		d.candidate(&r, "interpreter-lock", fmt.Sprintf("%d threads stand off the CPU in the line where the one with the GIL runs: %s", n, top))
+		d.candidate(&r, "interpreter-lock",
+			fmt.Sprintf("%d threads stand off the CPU in the line where the one with the GIL runs: %s", n, top))
 	case gil != nil && on >= 2 && native == 0:
-		d.candidate(&r, "interpreter-lock", fmt.Sprintf("%q has the GIL while %s active as well: in native code, or wanting the GIL", gil.name, are(on-1)))
+		d.candidate(&r, "interpreter-lock",
+			fmt.Sprintf("%q has the GIL while %s active as well: in native code, or wanting the GIL", gil.name, are(on-1)))
 		r.Means = "More than one thread is at work, and one has the GIL: whether the others wait for it, a dump of one instant cannot tell."
 	case d.threads[0].state == "" || d.threads[0].state == "current":
 		r.State = attach.CannotTell
 		if n >= 3 {
 			line := fmt.Sprintf("%d threads stand in one line: %s", n, top)
 			d.candidate(&r, "lock-contention", line)
-			r.Signs = append(r.Signs, attach.Sign{Cause: "interpreter-lock", Grade: attach.Candidate, Proof: []string{line}})
+			r.Signs = append(r.Signs,
+				attach.Sign{Cause: "interpreter-lock", Grade: attach.Candidate, Proof: []string{line}})
 		}
 	case gil == nil && n >= 3:
-		d.candidate(&r, "lock-contention", fmt.Sprintf("%d threads stand off the CPU in one line, and none has the GIL: %s", n, top))
+		d.candidate(&r, "lock-contention",
+			fmt.Sprintf("%d threads stand off the CPU in one line, and none has the GIL: %s", n, top))
 	}
 	d.atWork(&r)
 	d.offCPU(&r)
 	if t := d.awaits(); t != nil && len(r.Signs) == 0 && r.State == attach.Healthy {
 		line := fmt.Sprintf("%q waits for the result of work that it gave to other threads, from %s", t.name, t.caller())
 		r.Figures = append([]string{line}, r.Figures...)
-		r.State, r.Means = attach.CannotTell, "A thread waits for a result of others: who works on it is not among the threads that are at work here."
-		r.Next = append(r.Next, attach.Next{Command: "py-spy dump --pid PID; sleep 10; py-spy dump --pid PID", Why: "whether it still waits in the same call, and what the pool's threads do"})
+		r.State, r.Means = attach.CannotTell,
+			"A thread waits for a result of others: who works on it is not among the threads that are at work here."
+		r.Next = append(r.Next,
+			attach.Next{Command: "py-spy dump --pid PID; sleep 10; py-spy dump --pid PID",
+				Why: "whether it still waits in the same call, and what the pool's threads do"})
 	}
 	d.exiting(&r)
 	r.Not = "Python's frames do not show whether a line waits for a lock, a call in C or the GIL: py-spy's \"idle\" is only \"off the CPU\"."
@@ -343,7 +359,8 @@ func (d *dump) awaits() (found *thread) {
 // future is the frame in which a thread waits for the result of a future; -1: it does not.
 func (t *thread) future() int {
 	for i, f := range t.frames[:min(len(t.frames), 4)] {
-		if (f.fn == "result" || f.fn == "exception" || f.fn == "Future.result") && (strings.HasSuffix(f.file, "futures/_base.py") || f.file == "_base.py") {
+		if (f.fn == "result" || f.fn == "exception" || f.fn == "Future.result") &&
+			(strings.HasSuffix(f.file, "futures/_base.py") || f.file == "_base.py") {
 			return i
 		}
 	}
@@ -375,5 +392,6 @@ func (d *dump) candidate(r *attach.Reading, cause, line string) {
 	if d.pid > 0 {
 		pid = fmt.Sprint(d.pid)
 	}
-	r.Next = append(r.Next, attach.Next{Command: "py-spy dump --native --pid " + pid, Why: "shows the calls in C below that line: take_gil is the GIL, PyThread_acquire_lock a lock"})
+	r.Next = append(r.Next, attach.Next{Command: "py-spy dump --native --pid " + pid,
+		Why: "shows the calls in C below that line: take_gil is the GIL, PyThread_acquire_lock a lock"})
 }

@@ -32,7 +32,9 @@ func claimSpyTop(lines []paste.Line) int {
 		switch {
 		case spyTopGIL.MatchString(t), strings.HasPrefix(t, "%Own") && strings.Contains(t, "OwnTime"):
 			sure++
-		case spyTopRow.MatchString(t), spyTopSum.MatchString(t), strings.HasPrefix(t, "Collecting samples from "), strings.HasPrefix(t, "Press Control-C to quit"), t == "...":
+		case spyTopRow.MatchString(t), spyTopSum.MatchString(t),
+			strings.HasPrefix(t, "Collecting samples from "),
+			strings.HasPrefix(t, "Press Control-C to quit"), t == "...":
 		default:
 			return false
 		}
@@ -43,7 +45,8 @@ func claimSpyTop(lines []paste.Line) int {
 
 // What a thread that waits for the interpreter's lock sleeps in, and from which share of one CPU on
 // the lock is taken.
-var gilWaits = []string{"do_futex_wait", "take_gil", "pthread_cond_timedwait", "futex_abstimed_wait", "sem_wait", "PyThread_acquire_lock"}
+var gilWaits = []string{"do_futex_wait", "take_gil", "pthread_cond_timedwait",
+	"futex_abstimed_wait", "sem_wait", "PyThread_acquire_lock"}
 
 const (
 	gilTaken   = 80.0
@@ -94,7 +97,8 @@ func readSpyTop(p *attach.Part) attach.Reading {
 		}
 	}
 	if known {
-		r.Figures = append(r.Figures, fmt.Sprintf("%s, active %g %%: %.1f at a time; the GIL was held in %g %% of the samples", attach.Plural(threads, "thread"), active, active/100, gil))
+		r.Figures = append(r.Figures,
+			fmt.Sprintf("%s, active %g %%: %.1f at a time; the GIL was held in %g %% of the samples", attach.Plural(threads, "thread"), active, active/100, gil))
 	}
 	r.Figures = append(r.Figures, rows...)
 	r.Means = "It shows where threads were when they were active; who waited, and for what, is not in it."

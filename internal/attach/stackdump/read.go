@@ -18,7 +18,8 @@ type tally struct {
 func (d *dump) tally() tally {
 	t := tally{total: d.total(), calls: map[doing]map[string]int{}}
 	for _, th := range d.threads {
-		at := map[doing]*int{idle: &t.idle, lock: &t.lock, disk: &t.disk, remote: &t.remote, tableLock: &t.table, room: &t.room,
+		at := map[doing]*int{idle: &t.idle, lock: &t.lock, disk: &t.disk, remote: &t.remote,
+			tableLock: &t.table, room: &t.room,
 			pooled: &t.pooled, signal: &t.signal, running: &t.running}[th.doing]
 		if th.wanted && th.doing == idle {
 			at = &t.running
@@ -60,7 +61,8 @@ func (d *dump) read() attach.Reading {
 		Title:  fmt.Sprintf("%s, %s", d.tool, threads(t.total)),
 		Glance: true,
 		Who:    attach.Who{PID: d.pid, Name: d.name},
-		Facts:  []attach.Fact{{Name: FactDumpThreads, Value: float64(t.total)}, {Name: FactDumpIdle, Value: float64(t.idle)}},
+		Facts: []attach.Fact{{Name: FactDumpThreads, Value: float64(t.total)},
+			{Name: FactDumpIdle, Value: float64(t.idle)}},
 	}
 	if d.counted {
 		r.Title = fmt.Sprintf("%s, %d stacks counted", d.tool, t.total)
@@ -126,8 +128,10 @@ func worst(signs []attach.Sign, s attach.State) attach.State {
 }
 
 // causes of the kinds of locks.
-var causes = map[lockKind]string{plainLock: "lock-contention", stackCache: "thread-churn", arenaLock: "lock-contention", loaderLock: "lock-contention",
-	interpreter: "interpreter-lock", loggerLock: "logger-lock", engineLock: "lock-contention", addressSpace: "mmap-lock", kernelLock: "kernel-lock"}
+var causes = map[lockKind]string{plainLock: "lock-contention", stackCache: "thread-churn",
+	arenaLock: "lock-contention", loaderLock: "lock-contention",
+	interpreter: "interpreter-lock", loggerLock: "logger-lock", engineLock: "lock-contention",
+	addressSpace: "mmap-lock", kernelLock: "kernel-lock"}
 
 // convoyed reports the locks that several threads wait for.
 func (d *dump) convoyed(r *attach.Reading, t tally, list []*convoy) {
@@ -140,7 +144,8 @@ func (d *dump) convoyed(r *attach.Reading, t tally, list []*convoy) {
 			line = fmt.Sprintf("%s (of %d) for %s", waits(c.waiters), t.total, c.lockName())
 		}
 		r.Figures = append(r.Figures, line)
-		sign := attach.Sign{Cause: causes[c.kind], Grade: attach.Candidate, Proof: []string{line}, Share: share(c.waiters, t.total)}
+		sign := attach.Sign{Cause: causes[c.kind], Grade: attach.Candidate, Proof: []string{line},
+			Share: share(c.waiters, t.total)}
 		if h := c.holderText(); h != "" {
 			r.Figures = append(r.Figures, h)
 			sign.Proof = append(sign.Proof, h)
@@ -151,17 +156,21 @@ func (d *dump) convoyed(r *attach.Reading, t tally, list []*convoy) {
 		if c.cycle {
 			sign.Remedy = deadlockRemedy
 		}
-		if c.cycle || c.one() && float64(c.waiters) >= 0.2*float64(t.busy()) && (c.waiters > 2 || c.sure || t.total < 20) {
+		if c.cycle || c.one() && float64(c.waiters) >= 0.2*float64(t.busy()) &&
+			(c.waiters > 2 || c.sure || t.total < 20) {
 			sign.Grade, sign.Sure = attach.Found, finding.Possible
 			if c.cycle || c.sure || c.waiters > 2 {
 				sign.Sure = finding.Supported
 			}
 		}
-		if sign.Grade == attach.Candidate && slices.ContainsFunc(r.Signs, func(s attach.Sign) bool { return s.Cause == sign.Cause }) {
+		if sign.Grade == attach.Candidate &&
+			slices.ContainsFunc(r.Signs, func(s attach.Sign) bool { return s.Cause == sign.Cause }) {
 			continue
 		}
 		if c.holder != nil && c.holder.doing == disk && sign.Grade == attach.Found {
-			r.Signs = append(slices.DeleteFunc(r.Signs, func(s attach.Sign) bool { return s.Cause == "disk-wait" }), attach.Sign{Cause: "disk-wait", Grade: attach.Candidate, Proof: []string{c.holderText()}})
+			r.Signs = append(slices.DeleteFunc(r.Signs,
+				func(s attach.Sign) bool { return s.Cause == "disk-wait" }),
+				attach.Sign{Cause: "disk-wait", Grade: attach.Candidate, Proof: []string{c.holderText()}})
 			sign.BecauseOf = "disk-wait"
 		}
 		r.Signs = append(r.Signs, sign)
@@ -194,7 +203,8 @@ func (c *convoy) shown() bool {
 // one reports whether the waiters certainly want one lock: the dump names it or its holder, or
 // there is only one of its sort.
 func (c *convoy) one() bool {
-	return c.addr != "" || c.sure || c.cycle || c.kind == stackCache || c.kind == loaderLock || c.kind == interpreter || c.kind == addressSpace
+	return c.addr != "" || c.sure || c.cycle || c.kind == stackCache || c.kind == loaderLock ||
+		c.kind == interpreter || c.kind == addressSpace
 }
 
 // means is the sentence about the first lock.
@@ -228,7 +238,8 @@ func (c *convoy) next(d *dump) attach.Next {
 		return attach.Next{Command: fmt.Sprintf("gdb -p %s -batch -ex 'p ((pthread_mutex_t*)%s)->__data.__owner'", pid, c.addr),
 			Why: "names the thread that holds the lock, while the convoy lasts"}
 	}
-	return attach.Next{Command: "whystall diagnose --pid " + pid, Why: "measures how long each wait for the lock takes, and what its holder does"}
+	return attach.Next{Command: "whystall diagnose --pid " + pid,
+		Why: "measures how long each wait for the lock takes, and what its holder does"}
 }
 
 // holderText says who holds the lock, and what that thread does.
@@ -288,9 +299,11 @@ func (t *thread) does() string {
 	case t.cropped && len(t.frames) > 0:
 		return "the innermost frames are left out; it is below" + in(short(t.frames[0].fn))
 	case p == inRead:
-		return "it waits in " + t.call + t.calledBy(at) + " for what comes from a pipe, a socket or a terminal, or reads a file"
+		return "it waits in " + t.call + t.calledBy(at) +
+			" for what comes from a pipe, a socket or a terminal, or reads a file"
 	case p == inWrite:
-		return "it is in " + t.call + t.calledBy(at) + ": it writes, or waits until the other end of a pipe or socket takes it"
+		return "it is in " + t.call + t.calledBy(at) +
+			": it writes, or waits until the other end of a pipe or socket takes it"
 	}
 	if len(t.frames) > 0 && dumpers.find(t.frames[:1], anything) >= 0 {
 		return "it takes this dump" + in(short(t.frames[0].fn))
@@ -302,7 +315,8 @@ func (t *thread) does() string {
 }
 
 // dumpers are functions by which a program takes a dump of its own threads.
-var dumpers = rule{names: []string{"sun.management.ThreadImpl.dumpThreads0", "sun.management.ThreadImpl.getThreadInfo1", "java.lang.Thread.dumpThreads"}}
+var dumpers = rule{names: []string{"sun.management.ThreadImpl.dumpThreads0",
+	"sun.management.ThreadImpl.getThreadInfo1", "java.lang.Thread.dumpThreads"}}
 
 // calledBy names the function that called the library's call at a place.
 func (t *thread) calledBy(at int) string {
@@ -315,7 +329,8 @@ func (t *thread) calledBy(at int) string {
 // engineCall is the engine's function that takes the lock.
 func engineCall(t *thread) string {
 	for _, f := range t.frames[:min(len(t.frames), 12)] {
-		if fn := short(f.fn); strings.HasPrefix(fn, "rw_lock_") || strings.Contains(fn, "mutex") && strings.Contains(fn, "enter") {
+		if fn := short(f.fn); strings.HasPrefix(fn, "rw_lock_") || strings.Contains(fn, "mutex") &&
+			strings.Contains(fn, "enter") {
 			return fn
 		}
 	}

@@ -14,8 +14,9 @@ import (
 // safepoint reads what the JVM logs of stops of all its threads: -XX:+PrintGCApplicationStoppedTime
 // until JDK 8, -Xlog:safepoint since 9, in the form of 14 as well.
 var safepoint = &attach.Kind{
-	Name:      "JVM safepoint log",
-	Hints:     []string{"application threads were stopped", "Safepoint \"", "Application time: ", "wait_to_block", "  [ ", "SafepointSynchronize::begin"},
+	Name: "JVM safepoint log",
+	Hints: []string{"application threads were stopped", "Safepoint \"", "Application time: ",
+		"wait_to_block", "  [ ", "SafepointSynchronize::begin"},
 	Marks:     []string{"application threads were stopped", "Safepoint \"", "SafepointSynchronize::begin: "},
 	Single:    true,
 	Scattered: true,
@@ -47,7 +48,8 @@ var (
 )
 
 func isStop(text string) bool {
-	return stopTable.MatchString(text) || stopLate.MatchString(text) || stopHead.MatchString(text) || stopOld.MatchString(text) || stopNew.MatchString(text) || ran.MatchString(text)
+	return stopTable.MatchString(text) || stopLate.MatchString(text) ||
+		stopHead.MatchString(text) || stopOld.MatchString(text) || stopNew.MatchString(text) || ran.MatchString(text)
 }
 
 // isHalf reports whether a line is a piece of a broken row, or a thread below the words that it was
@@ -57,7 +59,8 @@ func isHalf(lines []paste.Line, at int) bool {
 	if at == 0 {
 		return len(lines) > 1 && stopCounts.MatchString(text) && stopTimes.MatchString(lines[1].Text)
 	}
-	return stopCounts.MatchString(text) || stopTimes.MatchString(text) || stopLate.MatchString(lines[at-1].Text) && stopThread.MatchString(text)
+	return stopCounts.MatchString(text) || stopTimes.MatchString(text) ||
+		stopLate.MatchString(lines[at-1].Text) && stopThread.MatchString(text)
 }
 
 // stops is what the lines say, in seconds.
@@ -133,12 +136,14 @@ func readSafepoint(p *attach.Part) attach.Reading {
 	for _, l := range p.Lines {
 		s.line(l.Text)
 	}
-	r := attach.Reading{Title: "JVM safepoints, " + attach.Plural(len(s.took), "stop") + " of all threads", State: attach.CannotTell,
+	r := attach.Reading{Title: "JVM safepoints, " + attach.Plural(len(s.took), "stop") +
+		" of all threads", State: attach.CannotTell,
 		Not: "Garbage collection is only one reason of a stop: a line of the collector beside it would say so."}
 	if len(s.late) > 0 {
 		r.Figures = append(r.Figures, "late to stop, as the JVM says: "+strings.Join(s.late, ", "))
 	}
-	if len(s.took) == 0 && slices.ContainsFunc(p.Lines, func(l paste.Line) bool { return stopLate.MatchString(l.Text) }) {
+	if len(s.took) == 0 && slices.ContainsFunc(p.Lines,
+		func(l paste.Line) bool { return stopLate.MatchString(l.Text) }) {
 		r.Title = "JVM safepoints, a thread that stopped late"
 		r.Means = "The other threads stood still until it stopped as well, for longer than -XX:SafepointTimeoutDelay."
 		r.Not = "How long they stood still in the end: a line of the stop itself says so."
@@ -161,12 +166,15 @@ func readSafepoint(p *attach.Part) attach.Reading {
 	}
 	r.Figures = append(r.Figures, line)
 	if len(s.reach) > 0 {
-		r.Figures = append(r.Figures, fmt.Sprintf("of it until all threads had stopped: %s in all, longest %s", span(reach), span(slices.Max(s.reach))))
+		r.Figures = append(r.Figures,
+			fmt.Sprintf("of it until all threads had stopped: %s in all, longest %s", span(reach),
+				span(slices.Max(s.reach))))
 	}
 	stopped := 0.0
 	if s.between > 0 && len(s.took) >= enoughStops {
 		stopped = total / (total + s.between)
-		r.Figures = append(r.Figures, fmt.Sprintf("stopped for %.1f %% of the time between the first line and the last", 100*stopped))
+		r.Figures = append(r.Figures,
+			fmt.Sprintf("stopped for %.1f %% of the time between the first line and the last", 100*stopped))
 	}
 	switch {
 	case s.most < longStop && stopped < muchStopped:
@@ -174,14 +182,18 @@ func readSafepoint(p *attach.Part) attach.Reading {
 		return r
 	case reach > total/2:
 		r.Means = "Most of it is the wait for a thread that did not stop: a long loop, a page fault, or a thread without a CPU."
-		r.Next = append(r.Next, attach.Next{Command: "java -XX:+SafepointTimeout -XX:SafepointTimeoutDelay=500 ...", Why: "names the threads that the others wait for"})
+		r.Next = append(r.Next,
+			attach.Next{Command: "java -XX:+SafepointTimeout -XX:SafepointTimeoutDelay=500 ...",
+				Why: "names the threads that the others wait for"})
 		r.Signs = append(r.Signs, attach.Sign{Cause: "cpu-contention", Grade: attach.Candidate, Proof: []string{line}})
 	case len(s.reach) < len(s.took):
 		r.Means = "All threads stood still. How long it took until all had stopped is not in these lines, so what the time went into they do not say."
-		r.Next = append(r.Next, attach.Next{Command: "java -Xlog:gc*,safepoint ...", Why: "says what each stop was for, and how long it took until all threads had stopped"})
+		r.Next = append(r.Next, attach.Next{Command: "java -Xlog:gc*,safepoint ...",
+			Why: "says what each stop was for, and how long it took until all threads had stopped"})
 	default:
 		r.Means = "All threads stood still, and stopped at once: the time is in what the JVM did then, or the whole process had no CPU."
-		r.Next = append(r.Next, attach.Next{Command: "java -Xlog:gc*,safepoint ...", Why: "says what each stop was for"})
+		r.Next = append(r.Next, attach.Next{Command: "java -Xlog:gc*,safepoint ...",
+			Why: "says what each stop was for"})
 	}
 	r.Signs = append(r.Signs, attach.Sign{Cause: "jvm-safepoint", Grade: attach.Candidate, Proof: []string{line}})
 	return r

@@ -92,7 +92,8 @@ func short(fn string) string {
 	if i := strings.Index(fn, "@"); i > 0 {
 		fn = fn[:i]
 	}
-	if i := strings.Index(fn, "("); i > 0 && !strings.HasPrefix(fn[i:], "(anonymous") && !strings.HasPrefix(fn[i:], "()") {
+	if i := strings.Index(fn, "("); i > 0 && !strings.HasPrefix(fn[i:], "(anonymous") &&
+		!strings.HasPrefix(fn[i:], "()") {
 		fn = fn[:i]
 	}
 	fn = strings.TrimSuffix(fn, "()")
@@ -136,7 +137,8 @@ func like(fn, pattern string) bool {
 	if p, ok := strings.CutSuffix(pattern, "*"); ok {
 		return strings.HasPrefix(fn, p) || strings.HasPrefix(base(fn), p) || strings.Contains(fn, "::"+p)
 	}
-	return fn == pattern || base(fn) == pattern || strings.HasSuffix(fn, "::"+pattern) || strings.HasSuffix(fn, "."+pattern)
+	return fn == pattern || base(fn) == pattern || strings.HasSuffix(fn, "::"+pattern) ||
+		strings.HasSuffix(fn, "."+pattern)
 }
 
 // Facts of a dump that rules over several parts ask for.

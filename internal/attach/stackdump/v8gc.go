@@ -66,12 +66,14 @@ func readV8(p *attach.Part) attach.Reading {
 			}
 		}
 	}
-	r := attach.Reading{Title: "V8's log of its collections, " + attach.Plural(len(took), "line"), State: attach.CannotTell}
+	r := attach.Reading{Title: "V8's log of its collections, " + attach.Plural(len(took), "line"),
+		State: attach.CannotTell}
 	if len(took) == 0 {
 		r.Means = "No collection can be read in it."
 		return r
 	}
-	r.Figures = append(r.Figures, fmt.Sprintf("%s in all, median %s, longest %s", span(attach.Sum(took)), span(attach.Median(took)), span(slices.Max(took))))
+	r.Figures = append(r.Figures, fmt.Sprintf("%s in all, median %s, longest %s",
+		span(attach.Sum(took)), span(attach.Median(took)), span(slices.Max(took))))
 	share := 0.0
 	if time := (last - first) / 1e3; time > 0 && len(took) > 1 {
 		share = min(1, attach.Sum(took)/time)
@@ -81,7 +83,8 @@ func readV8(p *attach.Part) attach.Reading {
 	r.Not = "That the machine lacks memory: the limit is the heap's own (--max-old-space-size)."
 	switch {
 	case !dead && 2*outer > len(took):
-		r.Figures = append(r.Figures, fmt.Sprintf("%d of %d were started by external memory pressure, %.0f of them of the whole heap", outer, len(took), full))
+		r.Figures = append(r.Figures,
+			fmt.Sprintf("%d of %d were started by external memory pressure, %.0f of them of the whole heap", outer, len(took), full))
 		r.Means = "Memory outside of the heap (buffers) made V8 collect: the heap of JavaScript itself is not the reason, whatever a collection leaves in it."
 		if share >= muchStopped || slices.Max(took) >= longStop {
 			r.Means += " The one thread stands still in each."
@@ -89,12 +92,14 @@ func readV8(p *attach.Part) attach.Reading {
 		r.Not = "That the heap is full or too small: --max-old-space-size changes nothing here."
 		r.Next = []attach.Next{{Command: "setInterval(() => console.log(process.memoryUsage()), 1000)", Why: "in the program: external and arrayBuffers say how much buffers hold"}}
 	case vain > 0 && (dead || vain >= 2):
-		r.Figures = append(r.Figures, fmt.Sprintf("%.0f of %.0f collections of the whole heap freed next to nothing", vain, full))
+		r.Figures = append(r.Figures,
+			fmt.Sprintf("%.0f of %.0f collections of the whole heap freed next to nothing", vain, full))
 		r.Means = "The heap of JavaScript is full: whole collections follow each other and free next to nothing, and the one thread stands still in each."
 		r.Next = []attach.Next{{Command: "node --heapsnapshot-near-heap-limit=2 ...", Why: "what fills the heap"}}
 	case slices.Max(took) >= longStop:
 		r.Means = "The one thread stood still for some of these collections, long enough for requests to feel it."
-		r.Next = []attach.Next{{Command: "node --trace-gc --trace-gc-verbose ...", Why: "how large the heap is, and how long its collections take"}}
+		r.Next = []attach.Next{{Command: "node --trace-gc --trace-gc-verbose ...",
+			Why: "how large the heap is, and how long its collections take"}}
 	case share < muchStopped:
 		r.State, r.Means, r.Not = attach.Healthy, "No collection is long enough for requests to feel it.", ""
 	default:

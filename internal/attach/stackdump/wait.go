@@ -84,29 +84,48 @@ var prims = []struct {
 	prim  prim
 	names []string
 }{
-	{inLock, []string{"lll_lock_wait*", "lll_mutex_lock_wait", "lll_mutex_lock_wait_private", "L_lock_*", "L_mutex_lock_*", "pthread_mutex_lock*",
-		"pthread_mutex_timedlock", "pthread_mutex_cond_lock*", "pthread_rwlock_rdlock*", "pthread_rwlock_wrlock*", "pthread_rwlock_*lock_full*",
-		"pthread_spin_lock", "lll_lock_elision", "lll_timedlock_wait*", "mutex_lock_full", "RawMutex::lock_slow", "RawRwLock::lock_*_slow",
-		"Mutex::lock_contended", "RwLock::write_contended", "RwLock::read_contended", "absl::*::LockSlow*", "Mutex::LockSlow*", "SpinLock::SlowLock",
-		"SpinLockDelay*", "AbslInternalSpinLockDelay*", "malloc_mutex_lock_slow", "*je_malloc_mutex_lock_slow", "SharedMutexImpl::lock*Slow",
+	{inLock, []string{"lll_lock_wait*", "lll_mutex_lock_wait", "lll_mutex_lock_wait_private",
+		"L_lock_*", "L_mutex_lock_*", "pthread_mutex_lock*",
+		"pthread_mutex_timedlock", "pthread_mutex_cond_lock*", "pthread_rwlock_rdlock*",
+		"pthread_rwlock_wrlock*", "pthread_rwlock_*lock_full*",
+		"pthread_spin_lock", "lll_lock_elision", "lll_timedlock_wait*", "mutex_lock_full",
+		"RawMutex::lock_slow", "RawRwLock::lock_*_slow",
+		"Mutex::lock_contended", "RwLock::write_contended", "RwLock::read_contended",
+		"absl::*::LockSlow*", "Mutex::LockSlow*", "SpinLock::SlowLock",
+		"SpinLockDelay*", "AbslInternalSpinLockDelay*", "malloc_mutex_lock_slow",
+		"*je_malloc_mutex_lock_slow", "SharedMutexImpl::lock*Slow",
 		"std::mutex::lock", "boost::mutex::lock", "tbb::*::acquire", "QMutex::lock*", "QBasicMutex::lockInternal",
-		"psynch_mutexwait", "psynch_rw_*lock", "ObjectMonitor::enter", "ObjectMonitor::EnterI", "objc_sync_enter", "ck_spinlock_*", "Monitor::lock", "os_unfair_lock_lock_slow"}},
-	{inCond, []string{"psynch_cvwait", "mach_msg_trap", "mach_msg2_trap", "semaphore_wait_trap", "semaphore_timedwait_trap", "ulock_wait*", "pthread_cond_wait*", "pthread_cond_timedwait*", "pthread_cond_clockwait*", "futex_wait_cancelable", "condition_variable::wait*",
-		"sem_wait*", "sem_timedwait*", "new_sem_wait*", "sem_clockwait*", "do_futex_wait*", "PyCOND_TIMEDWAIT", "PyThread_acquire_lock*", "park", "Parker::park",
-		"PlatformEvent::park*", "PlatformMonitor::wait", "Condvar::wait*", "eventfd_read", "semtimedop", "semop", "semwait", "msgrcv",
-		"futex_wait", "futex_abstimed_wait*", "syscall", "native_cond_wait", "uv_cond_wait", "uv_cond_timedwait", "uv_sem_wait",
+		"psynch_mutexwait", "psynch_rw_*lock", "ObjectMonitor::enter", "ObjectMonitor::EnterI",
+		"objc_sync_enter", "ck_spinlock_*", "Monitor::lock", "os_unfair_lock_lock_slow"}},
+	{inCond, []string{"psynch_cvwait", "mach_msg_trap", "mach_msg2_trap", "semaphore_wait_trap",
+		"semaphore_timedwait_trap", "ulock_wait*", "pthread_cond_wait*", "pthread_cond_timedwait*",
+		"pthread_cond_clockwait*", "futex_wait_cancelable", "condition_variable::wait*",
+		"sem_wait*", "sem_timedwait*", "new_sem_wait*", "sem_clockwait*", "do_futex_wait*",
+		"PyCOND_TIMEDWAIT", "PyThread_acquire_lock*", "park", "Parker::park",
+		"PlatformEvent::park*", "PlatformMonitor::wait", "Condvar::wait*", "eventfd_read",
+		"semtimedop", "semop", "semwait", "msgrcv",
+		"futex_wait", "futex_abstimed_wait*", "syscall", "native_cond_wait", "uv_cond_wait",
+		"uv_cond_timedwait", "uv_sem_wait",
 		"PGSemaphoreLock", "LWLockAcquire", "io_uring_wait_cqe*", "AsyncWait*", "std::thread::park"}},
-	{inJoin, []string{"pthread_join*", "pthread_clockjoin*", "pthread_timedjoin*", "wait4", "waitpid", "waitid", "wait3"}},
-	{inSleep, []string{"nanosleep*", "clock_nanosleep*", "usleep", "sleep", "sigwait*", "sigtimedwait*", "pause", "sigsuspend", "rt_sigtimedwait",
+	{inJoin, []string{"pthread_join*", "pthread_clockjoin*", "pthread_timedjoin*", "wait4",
+		"waitpid", "waitid", "wait3"}},
+	{inSleep, []string{"nanosleep*", "clock_nanosleep*", "usleep", "sleep", "sigwait*",
+		"sigtimedwait*", "pause", "sigsuspend", "rt_sigtimedwait",
 		"do_sigwait", "sleep_for"}},
-	{inPoll, []string{"epoll_wait*", "epoll_pwait*", "poll", "ppoll", "poll_chk", "select", "pselect*", "accept", "accept4", "libc_accept*",
-		"io_getevents*", "io_getevents_0_4", "kevent*", "workq_kernreturn", "port_getn", "inotify_read", "WaitEventSetWait*", "uv__io_poll", "libaio_*", "io_uring_get_cqe*", "io_uring_enter*"}},
-	{inDisk, []string{"fsync", "fdatasync", "libc_fsync", "sync_file_range", "msync", "pwrite*", "pread*", "libc_pread*", "libc_pwrite*", "io_submit",
-		"fallocate*", "posix_fallocate*", "ftruncate*", "sync", "syncfs", "openat*", "open64", "libc_open*", "unlink", "rename*", "xstat*", "fxstat*",
+	{inPoll, []string{"epoll_wait*", "epoll_pwait*", "poll", "ppoll", "poll_chk", "select",
+		"pselect*", "accept", "accept4", "libc_accept*",
+		"io_getevents*", "io_getevents_0_4", "kevent*", "workq_kernreturn", "port_getn",
+		"inotify_read", "WaitEventSetWait*", "uv__io_poll", "libaio_*", "io_uring_get_cqe*", "io_uring_enter*"}},
+	{inDisk, []string{"fsync", "fdatasync", "libc_fsync", "sync_file_range", "msync", "pwrite*",
+		"pread*", "libc_pread*", "libc_pwrite*", "io_submit",
+		"fallocate*", "posix_fallocate*", "ftruncate*", "sync", "syncfs", "openat*", "open64",
+		"libc_open*", "unlink", "rename*", "xstat*", "fxstat*",
 		"lxstat*", "stat64", "getdents*", "readdir*", "preadv*", "pwritev*"}},
-	{inRead, []string{"read", "libc_read", "readv", "recv", "libc_recv*", "recvfrom*", "recvmsg*", "connect", "libc_connect", "getaddrinfo",
+	{inRead, []string{"read", "libc_read", "readv", "recv", "libc_recv*", "recvfrom*", "recvmsg*",
+		"connect", "libc_connect", "getaddrinfo",
 		"read_nocancel", "recv_nocancel", "SSL_read"}},
-	{inWrite, []string{"write", "libc_write", "writev", "send", "libc_send*", "sendto", "sendmsg", "sendfile*", "write_nocancel"}},
+	{inWrite, []string{"write", "libc_write", "writev", "send", "libc_send*", "sendto", "sendmsg",
+		"sendfile*", "write_nocancel"}},
 }
 
 // sleepsIn finds the call that a stack sleeps in, and its frame. Of a run of library calls the
@@ -143,21 +162,29 @@ func primOf(fn string) prim {
 // glue are functions between a call of the library and the program's own.
 func glue(fn string) bool {
 	switch fn {
-	case "", "??", "futex_wait_simple", "futex_abstimed_wait_common64", "internal_syscall_cancel", "syscall_cancel_arch", "syscall_cancel":
+	case "", "??", "futex_wait_simple", "futex_abstimed_wait_common64", "internal_syscall_cancel",
+		"syscall_cancel_arch", "syscall_cancel":
 		return true
 	}
 	return strings.HasPrefix(fn, "futex_") || strings.HasPrefix(fn, "lll_") || strings.HasPrefix(fn, "gthread_") ||
-		strings.HasPrefix(fn, "gthread") || strings.HasPrefix(fn, "libc_") || strings.HasPrefix(fn, "syscall_cancel") || strings.HasPrefix(fn, "GI_")
+		strings.HasPrefix(fn, "gthread") || strings.HasPrefix(fn, "libc_") ||
+		strings.HasPrefix(fn, "syscall_cancel") || strings.HasPrefix(fn, "GI_")
 }
 
 // wrapper are functions that a program calls to lock or to wait, which are not its own.
 func wrapper(fn string) bool {
 	fn = fn[strings.IndexByte(fn, '!')+1:] // .NET puts the assembly before it
-	for _, p := range []string{"std::", "boost::", "absl::", "parking_lot", "lock_api::", "inline_mysql_", "os_event", "sync_array_wait_event", "os_thread",
-		"pfs_rw_lock", "rw_lock_", "PolicyMutex", "TTASEventMutex", "ib_mutex_t", "mtr_t::", "mtr_", "mutex_enter", "pfs_mutex_enter", "sux_lock",
-		"ssux_lock", "srw_lock", "srw_mutex", "my_fast_mutex", "Query_cache::lock", "Query_cache::try_lock", "mutex_spin_wait", "my_cond_wait", "my_mutex_lock", "safe_mutex", "safe_cond", "native_", "mysql_mutex", "mysql_cond",
-		"uv_mutex", "uv_cond", "uv_rwlock", "pthread_", "psi_", "core::", "java.", "jdk.", "sun.misc", "futex_", "folly::", "lock_guard", "gthread",
-		"PyMutex", "PyThread", "QMutex", "rwlock::", "index_lock", "buf_page_t::", "block_lock", "dict_index_t::lock", "mem_", "futex", "System.Threading."} {
+	for _, p := range []string{"std::", "boost::", "absl::", "parking_lot", "lock_api::",
+		"inline_mysql_", "os_event", "sync_array_wait_event", "os_thread",
+		"pfs_rw_lock", "rw_lock_", "PolicyMutex", "TTASEventMutex", "ib_mutex_t", "mtr_t::", "mtr_",
+		"mutex_enter", "pfs_mutex_enter", "sux_lock",
+		"ssux_lock", "srw_lock", "srw_mutex", "my_fast_mutex", "Query_cache::lock",
+		"Query_cache::try_lock", "mutex_spin_wait", "my_cond_wait", "my_mutex_lock", "safe_mutex",
+		"safe_cond", "native_", "mysql_mutex", "mysql_cond",
+		"uv_mutex", "uv_cond", "uv_rwlock", "pthread_", "psi_", "core::", "java.", "jdk.",
+		"sun.misc", "futex_", "folly::", "lock_guard", "gthread",
+		"PyMutex", "PyThread", "QMutex", "rwlock::", "index_lock", "buf_page_t::", "block_lock",
+		"dict_index_t::lock", "mem_", "futex", "System.Threading."} {
 		if strings.HasPrefix(fn, p) {
 			return true
 		}
@@ -183,7 +210,8 @@ func siteOf(frames []frame, from int) (string, int) {
 var (
 	lockArg  = pattern.New(`\b(?:futex|mutex|__mutex|rwlock|__m|lock|mp|self|futex_word)=(?:\w+@entry=)?@?(0x[0-9a-f]+)(?: <([^<>+]+)(?:\+\d+)?>)?`)
 	thisArg  = pattern.New(`\bthis=(?:this@entry=)?(0x[0-9a-f]+)(?: <([^<>+]+)(?:\+\d+)?>)?`)
-	libLocks = []string{"std::mutex::lock", "std::shared_mutex", "boost::mutex::lock", "std::recursive_mutex::lock", "absl::Mutex::Lock"}
+	libLocks = []string{"std::mutex::lock", "std::shared_mutex", "boost::mutex::lock",
+		"std::recursive_mutex::lock", "absl::Mutex::Lock"}
 )
 
 // lockAddress finds the address of the lock in the arguments of the frames up to the site's. An
@@ -227,11 +255,14 @@ func spins(frames []frame) bool {
 // spinLock reports whether a function takes a spin lock, by its name.
 func spinLock(fn string) bool {
 	low := strings.ToLower(fn)
-	return (strings.Contains(low, "spinlock") || strings.Contains(low, "spin_lock") || strings.Contains(low, "spinmutex")) && locks(fn)
+	return (strings.Contains(low, "spinlock") || strings.Contains(low, "spin_lock") ||
+		strings.Contains(low, "spinmutex")) && locks(fn)
 }
 
-var spinners = rule{names: []string{"ut_delay", "cpu_relax", "spin_wait", "*spin_loop", "*spinloop", "MY_RELAX_CPU", "my_cpu_relax", "pause_cpu", "sched_yield", "SwitchToThread",
-	"my_timer_delay", "pg_spin_delay", "perform_spin_delay", "s_lock", "YieldProcessor", "*SpinPause", "SpinYield", "cpu_pause", "mm_pause"}}
+var spinners = rule{names: []string{"ut_delay", "cpu_relax", "spin_wait", "*spin_loop", "*spinloop",
+	"MY_RELAX_CPU", "my_cpu_relax", "pause_cpu", "sched_yield", "SwitchToThread",
+	"my_timer_delay", "pg_spin_delay", "perform_spin_delay", "s_lock", "YieldProcessor",
+	"*SpinPause", "SpinYield", "cpu_pause", "mm_pause"}}
 
 // place says what a native thread does.
 func place(t *thread, rules []rule) {
@@ -245,7 +276,8 @@ func place(t *thread, rules []rule) {
 	}
 	for _, r := range rules {
 		i := r.find(t.frames, p)
-		if i < 0 || r.doing == idle && (p == inLock || p == inDisk || p == inWrite) || r.doing != lock && p == anything && (spins(t.frames) || ends(t.frames)) {
+		if i < 0 || r.doing == idle && (p == inLock || p == inDisk || p == inWrite) ||
+			r.doing != lock && p == anything && (spins(t.frames) || ends(t.frames)) {
 			continue
 		}
 		if r.doing != lock && r.under == anything && r.depth == 0 && p == anything && i > 1 && atWork(t.frames[0]) {
@@ -299,7 +331,8 @@ func place(t *thread, rules []rule) {
 // kernel's of a task that sleeps.
 func atWork(f frame) bool {
 	fn := short(f.fn)
-	return fn != "" && fn != "??" && !strings.HasPrefix(fn, "0x") && fn != "schedule" && !strings.HasPrefix(fn, "schedule_") &&
+	return fn != "" && fn != "??" && !strings.HasPrefix(fn, "0x") && fn != "schedule" &&
+		!strings.HasPrefix(fn, "schedule_") &&
 		!strings.HasPrefix(fn, "switch_to") && fn != "context_switch" && fn != "signal handler called>"
 }
 
@@ -310,7 +343,8 @@ func locks(fn string) bool {
 	if strings.Contains(low, "unlock") || strings.Contains(low, "release") {
 		return false
 	}
-	for _, end := range []string{"lock", "lockwrite", "lockread", "lock_write", "lock_read", "wrlock", "rdlock", "acquire", "acquiregil", "acquire_lock", "acquirelock", "lock_wait", "lock_slow"} {
+	for _, end := range []string{"lock", "lockwrite", "lockread", "lock_write", "lock_read",
+		"wrlock", "rdlock", "acquire", "acquiregil", "acquire_lock", "acquirelock", "lock_wait", "lock_slow"} {
 		if strings.HasSuffix(low, end) {
 			return true
 		}

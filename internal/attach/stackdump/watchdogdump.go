@@ -37,7 +37,8 @@ func gameText(text string) (string, bool) {
 
 func claimGameWatchdog(lines []paste.Line) int {
 	first, ok := gameText(lines[0].Text)
-	if !ok || !gameThread.MatchString(first) && !gameState.MatchString(first) && !gameFrame.MatchString(first) && !gameNote.MatchString(first) {
+	if !ok || !gameThread.MatchString(first) && !gameState.MatchString(first) &&
+		!gameFrame.MatchString(first) && !gameNote.MatchString(first) {
 		return 0
 	}
 	states, frames := 0, 0
@@ -75,7 +76,8 @@ func readGameWatchdog(p *attach.Part) attach.Reading {
 			name = ""
 			continue
 		}
-		if m := gameFrame.FindStringSubmatch(text); m != nil && t != nil && len(t.frames) < 400 && !strings.HasPrefix(text, "Locked on:") {
+		if m := gameFrame.FindStringSubmatch(text); m != nil && t != nil && len(t.frames) < 400 &&
+			!strings.HasPrefix(text, "Locked on:") {
 			t.frames = append(t.frames, frame{fn: modless(m[1]), file: m[2]})
 		}
 	}

@@ -13,9 +13,10 @@ import (
 // atopsar prints tables like sar's. The name of each stands at the end of its line of names, and
 // only the first row of a moment has its time.
 var atopsar = &attach.Kind{
-	Name:  "atopsar",
-	Rows:  true,
-	Hints: []string{"_dsk_", "_lvm_", "_mdd_", "_cpu_", "_mem_", "_swap_", "_if_", "_ip_", "_tcp_", "_nfs_", "_proc_", "_psi_", "analysis date"},
+	Name: "atopsar",
+	Rows: true,
+	Hints: []string{"_dsk_", "_lvm_", "_mdd_", "_cpu_", "_mem_", "_swap_", "_if_", "_ip_", "_tcp_",
+		"_nfs_", "_proc_", "_psi_", "analysis date"},
 	Claim: claimAtopsar,
 	Read:  readAtopsar,
 }
@@ -59,7 +60,8 @@ func claimAtopsar(lines []paste.Line) int {
 				figures++
 			}
 		}
-		return atopsarDate.MatchString(strings.TrimSpace(text)) || width > 0 && len(cells) >= 2 && len(cells) <= width+1 && figures >= len(cells)-2
+		return atopsarDate.MatchString(strings.TrimSpace(text)) || width > 0 && len(cells) >= 2 &&
+			len(cells) <= width+1 && figures >= len(cells)-2
 	})
 	return attach.ClaimIf(width > 0, n)
 }
@@ -112,7 +114,8 @@ func atopsarDisks(v *verdict, tables map[string]*table) {
 			continue
 		}
 		busiest := slices.MaxFunc(t.rows, func(a, b row) int { return cmp.Compare(t.num(a, "busy"), t.num(b, "busy")) })
-		slowest := slices.MaxFunc(t.rows, func(a, b row) int { return cmp.Compare(t.num(a, "avserv"), t.num(b, "avserv")) })
+		slowest := slices.MaxFunc(t.rows,
+			func(a, b row) int { return cmp.Compare(t.num(a, "avserv"), t.num(b, "avserv")) })
 		busy, slow := t.num(busiest, "busy"), t.num(slowest, "avserv")
 		v.figure("%s is busiest: %s %%, %s reads/s, %s writes/s, %s ms each", busiest.cells[0], plain(busy),
 			plain(t.num(busiest, "read/s")), plain(t.num(busiest, "writ/s")), plain(t.num(busiest, "avserv")))
@@ -121,13 +124,15 @@ func atopsarDisks(v *verdict, tables map[string]*table) {
 		switch {
 		case busy >= 90 && t.num(busiest, "avserv") >= awaitSome/2:
 			v.candidate("disk-wait", busy/100, v.Figures[0])
-			v.means("%s is busy %s %% of the time: whether anybody waits for it is not in it", busiest.cells[0], plain(busy))
+			v.means("%s is busy %s %% of the time: whether anybody waits for it is not in it",
+				busiest.cells[0], plain(busy))
 			v.next("pidstat -d 1 10", "iodelay: which processes wait for the disk")
 		case busy < 50 && slow < awaitSome:
 			v.means("the disks are at ease: they are busy %s %% of the time at most, and answer in %s ms", plain(busy), plain(slow))
 		default:
 			v.unsure = true
-			v.means("the disks are busy %s %% of the time at most, and a request takes up to %s ms", plain(busy), plain(slow))
+			v.means("the disks are busy %s %% of the time at most, and a request takes up to %s ms",
+				plain(busy), plain(slow))
 		}
 	}
 }
@@ -154,10 +159,13 @@ func atopsarCPU(v *verdict, t *table) {
 		}
 	}
 	// atop sums the shares of all CPUs.
-	total := all.median("%idle") + all.median("%usr") + all.median("%sys") + all.median("%wait") + all.median("%irq") + all.median("%softirq") + all.median("%steal") + all.median("%nice")
+	total := all.median("%idle") + all.median("%usr") + all.median("%sys") + all.median("%wait") +
+		all.median("%irq") + all.median("%softirq") + all.median("%steal") + all.median("%nice")
 	scale := 100 / max(1, total)
-	c := cpuUse{us: scale * (all.median("%usr") + all.median("%nice")), sy: scale * all.median("%sys"), wa: scale * all.median("%wait"), hi: scale * all.median("%irq"),
-		si: scale * all.median("%softirq"), st: scale * all.median("%steal"), id: scale * all.median("%idle"), samples: len(all.rows), cpus: cpus, runnable: -1, blocked: -1}
+	c := cpuUse{us: scale * (all.median("%usr") + all.median("%nice")),
+		sy: scale * all.median("%sys"), wa: scale * all.median("%wait"), hi: scale * all.median("%irq"),
+		si: scale * all.median("%softirq"), st: scale * all.median("%steal"),
+		id: scale * all.median("%idle"), samples: len(all.rows), cpus: cpus, runnable: -1, blocked: -1}
 	v.figure("CPUs: %s", c)
 	c.judge(v)
 	v.means("the CPUs have room in these samples")

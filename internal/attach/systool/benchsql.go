@@ -12,8 +12,9 @@ import (
 
 // benchSQL knows what sysbench and pgbench print while they run, and at their end.
 var benchSQL = &attach.Kind{
-	Name:  "sysbench, pgbench",
-	Hints: []string{"thds:", "threads: ", "progress: ", "SQL statistics:", "queries performed:", "latency average", "transaction type:"},
+	Name: "sysbench, pgbench",
+	Hints: []string{"thds:", "threads: ", "progress: ", "SQL statistics:", "queries performed:",
+		"latency average", "transaction type:"},
 	Claim: claimBenchSQL,
 	Read:  readBenchSQL,
 }

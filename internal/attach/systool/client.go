@@ -14,8 +14,10 @@ import (
 // load knows reports of programs that send requests: ab, wrk, hey, vegeta. They say what a client
 // saw, and not why.
 var load = &attach.Kind{
-	Name:  "load report",
-	Hints: []string{"This is Apache", "Benchmarking", "Server Software", "Document Path", "Concurrency", "Running ", "Thread Stats", "Summary:", "Requests ", "Response time", "Latency distribution:", "Details (average", "Bucket", "Percentage of", "Connection Times"},
+	Name: "load report",
+	Hints: []string{"This is Apache", "Benchmarking", "Server Software", "Document Path",
+		"Concurrency", "Running ", "Thread Stats", "Summary:", "Requests ", "Response time",
+		"Latency distribution:", "Details (average", "Bucket", "Percentage of", "Connection Times"},
 	Claim: claimLoad,
 	Read:  readLoad,
 }
@@ -67,7 +69,8 @@ func readLoad(p *attach.Part) attach.Reading {
 	said := make([]string, len(loadFigures))
 	for _, l := range p.Lines {
 		text := strings.TrimSpace(l.Text)
-		ab = ab || strings.HasPrefix(text, "Concurrency Level:") || strings.HasPrefix(text, "Percentage of the requests")
+		ab = ab || strings.HasPrefix(text, "Concurrency Level:") ||
+			strings.HasPrefix(text, "Percentage of the requests")
 		for i, f := range loadFigures {
 			m := f.re.FindStringSubmatch(text)
 			if m == nil || m[1] == "0" || len(text) > 400 {
@@ -155,7 +158,8 @@ func abWaiting(v *verdict, p *attach.Part) {
 	if half < 100 || first > half/10 {
 		return
 	}
-	v.Figures = slices.Insert(v.Figures, 0, fmt.Sprintf("the first byte came after %s ms, the end after %s ms, at the median", plain(first), plain(half)))
+	v.Figures = slices.Insert(v.Figures, 0,
+		fmt.Sprintf("the first byte came after %s ms, the end after %s ms, at the median", plain(first), plain(half)))
 	if most-least <= half/50 {
 		v.means("answers start after %s ms and end after %s ms, all of them alike: as where a limit of time closes a connection that the client waits to see closed", plain(first), plain(half))
 		v.not("the server is quick with the answer itself: it is no load and no lack of CPU or disk that takes the rest")
@@ -184,7 +188,8 @@ func loadFailures(p *attach.Part, done float64) string {
 	case failed == 0:
 		return ""
 	case done > 0:
-		return fmt.Sprintf("failed, beside %s that were answered: %s", attach.Plural(int(done), "request"), strings.Join(said, ", "))
+		return fmt.Sprintf("failed, beside %s that were answered: %s",
+			attach.Plural(int(done), "request"), strings.Join(said, ", "))
 	}
 	return "failed: " + strings.Join(said, ", ")
 }
@@ -209,9 +214,11 @@ func claimCurl(lines []paste.Line) int {
 		for _, m := range all {
 			names[strings.ToLower(m[2])] = true
 		}
-		return len(all) > 0 || strings.Trim(strings.TrimSpace(text), "-=") == "" || strings.HasPrefix(strings.TrimSpace(text), "http_code") && len(names) > 0
+		return len(all) > 0 || strings.Trim(strings.TrimSpace(text), "-=") == "" ||
+			strings.HasPrefix(strings.TrimSpace(text), "http_code") && len(names) > 0
 	})
-	if len(names) < 3 || len(curlLine.FindString(lines[0].Text)) == 0 && !strings.HasPrefix(strings.TrimSpace(lines[0].Text), "http_code") {
+	if len(names) < 3 || len(curlLine.FindString(lines[0].Text)) == 0 &&
+		!strings.HasPrefix(strings.TrimSpace(lines[0].Text), "http_code") {
 		return 0
 	}
 	return n
@@ -320,7 +327,8 @@ func pingLate(v *verdict, times []float64) bool {
 	if n < 2 {
 		return false
 	}
-	text := fmt.Sprintf("%d of %d answers came late, after up to %s ms where %s ms are the median", n, len(times), plain(most), plain(half))
+	text := fmt.Sprintf("%d of %d answers came late, after up to %s ms where %s ms are the median",
+		n, len(times), plain(most), plain(half))
 	v.Figures = slices.Insert(v.Figures, 0, text)
 	v.outside("the network: some answers come late", part(float64(n)/float64(len(times))), text)
 	v.means("%s: something on the way, or the other machine, holds them up for a while; where is not in it", text)

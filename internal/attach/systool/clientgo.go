@@ -44,7 +44,8 @@ func readClientGo(p *attach.Part) attach.Reading {
 		return v.done()
 	}
 	most := slices.Max(waits)
-	line := fmt.Sprintf("waits of %.3g s in the median, %.3g s at most, %.3g s in these lines", attach.Median(waits), most, attach.Sum(waits))
+	line := fmt.Sprintf("waits of %.3g s in the median, %.3g s at most, %.3g s in these lines",
+		attach.Median(waits), most, attach.Sum(waits))
 	v.figure("%s", line)
 	v.not("that the API server is slow: the client waits before it sends")
 	if most < clientLong.Seconds() && len(waits) < 10 {

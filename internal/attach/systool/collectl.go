@@ -10,8 +10,9 @@ import (
 )
 
 // collectl prints a line for each sample; the first columns are CPUs, whatever else is chosen.
-var collectl = grid{name: "collectl", heads: []string{"#cpu sys inter ctxsw"}, notes: pattern.New(`^(#<-+\w*|waiting for \d+ second sample\.\.\.|#\s+RECORD\b)`),
-	row: func(f []string) bool { return len(f) >= 6 && numeric(f[:4]) }, read: readCollectl}
+var collectl = grid{name: "collectl", heads: []string{"#cpu sys inter ctxsw"},
+	notes: pattern.New(`^(#<-+\w*|waiting for \d+ second sample\.\.\.|#\s+RECORD\b)`),
+	row:   func(f []string) bool { return len(f) >= 6 && numeric(f[:4]) }, read: readCollectl}
 
 func readCollectl(v *verdict, rows [][]string) {
 	var busy, switches []float64
@@ -20,7 +21,8 @@ func readCollectl(v *verdict, rows [][]string) {
 		n, _ := number(f[3])
 		busy, switches = append(busy, cpu), append(switches, n)
 	}
-	v.figure("CPUs: %s %% busy in the median, %s context switches a second", plain(attach.Median(busy)), plain(attach.Median(switches)))
+	v.figure("CPUs: %s %% busy in the median, %s context switches a second",
+		plain(attach.Median(busy)), plain(attach.Median(switches)))
 	v.means("how busy CPUs, disks and the network were: who waited for them is not in it")
 	if attach.Median(busy) < 70 && len(rows) >= enoughSamples {
 		v.unsure = false
@@ -35,7 +37,8 @@ var diskSums = &attach.Kind{
 	Name:  "vmstat -D",
 	Hints: []string{" disks", " reads", " writes", " sectors", " milli "},
 	Claim: func(lines []paste.Line) int {
-		n := attach.ClaimWhile(lines, func(_ int, text string) bool { return diskSum.MatchString(strings.TrimSpace(text)) })
+		n := attach.ClaimWhile(lines,
+			func(_ int, text string) bool { return diskSum.MatchString(strings.TrimSpace(text)) })
 		if n < 4 {
 			return 0
 		}
@@ -51,7 +54,8 @@ var diskSums = &attach.Kind{
 			}
 		}
 		reads, writes := n["total reads"], n["writes"]
-		v.figure("%s reads of %s ms and %s writes of %s ms in the mean, since boot", plain(reads), plain(n["milli reading"]/max(1, reads)), plain(writes), plain(n["milli writing"]/max(1, writes)))
+		v.figure("%s reads of %s ms and %s writes of %s ms in the mean, since boot", plain(reads),
+			plain(n["milli reading"]/max(1, reads)), plain(writes), plain(n["milli writing"]/max(1, writes)))
 		v.figure("%s requests are under way now", plain(n["inprogress IO"]))
 		v.means("these are means since boot, and say nothing about now")
 		v.next("iostat -x 1 10", "how long requests take now, by disk")
@@ -72,7 +76,8 @@ var nfs = &attach.Kind{
 			if strings.Contains(text, "avg RTT (ms)") {
 				tables++
 			}
-			return nfsMount.MatchString(text) || nfsHead.MatchString(text) || numeric(fields(nfsShare.ReplaceAllString(text, "")))
+			return nfsMount.MatchString(text) || nfsHead.MatchString(text) ||
+				numeric(fields(nfsShare.ReplaceAllString(text, "")))
 		})
 		return attach.ClaimIf(tables > 0, n)
 	},

@@ -43,7 +43,8 @@ func (c cpuUse) String() string {
 		shown bool
 	}{
 		{"idle", c.id, true}, {"user", c.us, true}, {"system", c.sy, true},
-		{"iowait", c.wa, c.wa >= 1}, {"interrupts", c.hi + c.si, c.hi+c.si >= 5 && c.hi < softMuch}, {"hard interrupts", c.hi, c.hi >= softMuch}, {"steal", c.st, c.st >= 1},
+		{"iowait", c.wa, c.wa >= 1}, {"interrupts", c.hi + c.si, c.hi+c.si >= 5 && c.hi < softMuch},
+		{"hard interrupts", c.hi, c.hi >= softMuch}, {"steal", c.st, c.st >= 1},
 	} {
 		if !p.shown {
 			continue
@@ -93,7 +94,8 @@ func (c cpuUse) interrupts(v *verdict) {
 	if c.si < softMuch {
 		return
 	}
-	proof := fmt.Sprintf("soft interrupts take %s %% of the CPU time, the median of %s", plain(c.si), samples(c.samples))
+	proof := fmt.Sprintf("soft interrupts take %s %% of the CPU time, the median of %s",
+		plain(c.si), samples(c.samples))
 	v.candidate("softirq", c.si/100, proof)
 	v.means("soft interrupts take %s %% of the CPU time; which they are is not in it", plain(c.si))
 	v.not("whose threads they interrupt, and for how long")
@@ -134,7 +136,8 @@ func (c cpuUse) iowait(v *verdict) {
 	switch {
 	case v.finds("page-fault"): // the disk is waited for inside of page faults
 	case v.scarce:
-		v.candidate("page-fault", c.wa/100, append(proof, "memory is short, so pages of programs that were given up are read from the disk again")...)
+		v.candidate("page-fault", c.wa/100,
+			append(proof, "memory is short, so pages of programs that were given up are read from the disk again")...)
 		return
 	case c.still:
 		v.candidate("disk-wait", c.wa/100, append(proof, "next to nothing is read or written meanwhile")...)
@@ -161,7 +164,8 @@ func (c cpuUse) queue(v *verdict) {
 	}
 	busy := 100 - c.id - c.wa
 	if v.pid > 0 {
-		v.next(fmt.Sprintf("pidstat -u -w -t -p %d 1 10", v.pid), "%wait and nvcswch/s of its threads: whether they wait for a CPU")
+		v.next(fmt.Sprintf("pidstat -u -w -t -p %d 1 10", v.pid),
+			"%wait and nvcswch/s of its threads: whether they wait for a CPU")
 	}
 	if v.pid == 0 {
 		v.next("pidstat -u -w -t -p PID 1 10", "%wait and nvcswch/s of the service's own threads")
@@ -183,7 +187,8 @@ func (c cpuUse) queue(v *verdict) {
 		v.means("the CPUs are %s %% busy; whether threads queue for them depends on how many CPUs there are", plain(busy))
 		v.not("r counts the threads that run as well: 8 of them on 8 CPUs are no queue")
 		v.next("nproc", "threads queue only if more of them are runnable than there are CPUs")
-	case c.cpus > 0 && c.runnable >= queueMatters*float64(c.cpus) && (c.bars || v.pid > 0 || c.samples < enoughSamples && !c.load):
+	case c.cpus > 0 && c.runnable >= queueMatters*float64(c.cpus) &&
+		(c.bars || v.pid > 0 || c.samples < enoughSamples && !c.load):
 		v.candidate("cpu-contention", share, proof)
 		v.candidate("runqueue-saturation", share, proof)
 		if v.pid > 0 {

@@ -53,7 +53,9 @@ func claimDescribed(lines []paste.Line, surely, top *pattern.Regexp, inner ...*p
 			return true
 		}
 		return text != trimmed && (text[0] == ' ' || text[0] == '\t') || top.MatchString(trimmed) ||
-			slices.ContainsFunc(inner, func(re *pattern.Regexp) bool { return re.MatchString(trimmed) }) || sure > 0 && describeEvent.MatchString(trimmed)
+			slices.ContainsFunc(inner,
+				func(re *pattern.Regexp) bool { return re.MatchString(trimmed) }) || sure > 0 &&
+			describeEvent.MatchString(trimmed)
 	})
 	return attach.ClaimIf(sure >= 2, n)
 }
@@ -129,8 +131,10 @@ func readDescribe(p *attach.Part) attach.Reading {
 		} else {
 			v.means("a container ran out of memory and was started again: requests of that moment failed, and caches are cold after it")
 		}
-		v.risk("direct-reclaim", "a container was killed at its memory limit: before that its threads may have had to free memory themselves")
-		v.next("cat /sys/fs/cgroup/CGROUP/memory.events /sys/fs/cgroup/CGROUP/memory.pressure", "max, and some avg10: whether the limit is hit now")
+		v.risk("direct-reclaim",
+			"a container was killed at its memory limit: before that its threads may have had to free memory themselves")
+		v.next("cat /sys/fs/cgroup/CGROUP/memory.events /sys/fs/cgroup/CGROUP/memory.pressure",
+			"max, and some avg10: whether the limit is hit now")
 	}
 	if killed != "OOMKilled" && code != "" && code != "0" {
 		v.figure("its last end: exit code %s%s%s", code, exitWords(code), ran)
@@ -146,7 +150,8 @@ func readDescribe(p *attach.Part) attach.Reading {
 	if restarts != "" && killed == "" {
 		v.figure("why it restarted is not in it")
 		v.means("a container was started again %s%s, and the reason of its end (Last State) is not in it: a kill at the memory limit, a crash and a failed probe look the same", times(restarts), notReady(unready))
-		v.next("kubectl get pod POD -o jsonpath='{.status.containerStatuses[*].lastState}'", "why it ended: OOMKilled, an exit code, or a signal")
+		v.next("kubectl get pod POD -o jsonpath='{.status.containerStatuses[*].lastState}'",
+			"why it ended: OOMKilled, an exit code, or a signal")
 	}
 	if probes != "" {
 		v.figure("a probe failed: the service did not answer in time, which is the symptom and no cause")
@@ -203,7 +208,8 @@ func limited(v *verdict, cpu, memory string) {
 	if cpu != "" {
 		v.figure("CPU limit %s", cpu)
 		v.risk("cpu-throttled", "a CPU limit of "+cpu)
-		v.next("cat /sys/fs/cgroup/CGROUP/cpu.stat; sleep 10; cat /sys/fs/cgroup/CGROUP/cpu.stat", "nr_throttled against nr_periods: whether the quota stops it")
+		v.next("cat /sys/fs/cgroup/CGROUP/cpu.stat; sleep 10; cat /sys/fs/cgroup/CGROUP/cpu.stat",
+			"nr_throttled against nr_periods: whether the quota stops it")
 	}
 }
 
@@ -214,7 +220,8 @@ var dockerJSON = &attach.Kind{
 	Claim: func(lines []paste.Line) int {
 		return attach.ClaimWhile(lines, func(_ int, text string) bool {
 			text = strings.TrimSpace(text)
-			return strings.HasPrefix(text, "{") && strings.Contains(text, `"CPUPerc"`) && strings.Contains(text, `"MemUsage"`)
+			return strings.HasPrefix(text, "{") && strings.Contains(text, `"CPUPerc"`) &&
+				strings.Contains(text, `"MemUsage"`)
 		})
 	},
 	Read: readDockerJSON,
@@ -259,8 +266,9 @@ func readDockerJSON(p *attach.Part) attach.Reading {
 
 // unit is systemctl status and systemctl show of a service.
 var unit = &attach.Kind{
-	Name:  "systemctl",
-	Hints: []string{"Loaded: ", "Active: ", "CPUQuotaPerSecUSec=", "MemoryMax=", "MainPID=", ".service - ", "Tasks: ", "Main PID: ", "Type=", "Id=", "MemoryCurrent=", "CPUUsageNSec="},
+	Name: "systemctl",
+	Hints: []string{"Loaded: ", "Active: ", "CPUQuotaPerSecUSec=", "MemoryMax=", "MainPID=",
+		".service - ", "Tasks: ", "Main PID: ", "Type=", "Id=", "MemoryCurrent=", "CPUUsageNSec="},
 	Claim: claimUnit,
 	Read:  readUnit,
 }

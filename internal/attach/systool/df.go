@@ -17,9 +17,10 @@ var df = &attach.Kind{
 }
 
 func dfHeader(f []string) bool {
-	return len(f) >= 6 && (f[0] == "Filesystem" || f[0] == "Dateisystem") && slices.ContainsFunc(f, func(s string) bool {
-		return s == "Use%" || s == "IUse%" || s == "Capacity" || s == "Verw%"
-	})
+	return len(f) >= 6 && (f[0] == "Filesystem" || f[0] == "Dateisystem") &&
+		slices.ContainsFunc(f, func(s string) bool {
+			return s == "Use%" || s == "IUse%" || s == "Capacity" || s == "Verw%"
+		})
 }
 
 func claimDf(lines []paste.Line) int {
@@ -105,7 +106,8 @@ func dfInodes(v *verdict, lines []paste.Line) {
 		}
 		at := slices.Index(names, "Inodes")
 		back := len(names) - 1 - at // the last name is two words, the last cell one
-		if i := len(f) - back; at >= 0 && i >= 0 && i+2 < len(f) && inodeHeader(names) && !strings.HasPrefix(f[0], "/dev/loop") {
+		if i := len(f) - back; at >= 0 && i >= 0 && i+2 < len(f) && inodeHeader(names) &&
+			!strings.HasPrefix(f[0], "/dev/loop") {
 			all, ok := whole(f[i])
 			used, ok2 := whole(f[i+1])
 			free, ok3 := whole(f[i+2])
@@ -117,7 +119,8 @@ func dfInodes(v *verdict, lines []paste.Line) {
 			}
 			if share := float64(used) / float64(all); share > most {
 				most, where = share, f[len(f)-1]
-				text = fmt.Sprintf("%s has used most of its inodes: %s %% (%d of %d, %d left)", where, plain(100*share), used, all, free)
+				text = fmt.Sprintf("%s has used most of its inodes: %s %% (%d of %d, %d left)",
+					where, plain(100*share), used, all, free)
 			}
 		}
 	}

@@ -92,7 +92,8 @@ func dockerEventJSON(text string) (e dockerEvent, ok bool) {
 	if what == "" || id == "" || j.Time == 0 && j.TimeNano == 0 || j.Status == "" && j.Type == "" {
 		return e, false
 	}
-	e = dockerEvent{at: time.Unix(j.Time, 0), what: what, note: strings.TrimSpace(note), id: id, code: j.Actor.Attributes["exitCode"]}
+	e = dockerEvent{at: time.Unix(j.Time, 0), what: what, note: strings.TrimSpace(note), id: id,
+		code: j.Actor.Attributes["exitCode"]}
 	if j.TimeNano > 0 {
 		e.at = time.Unix(0, j.TimeNano)
 	}
@@ -147,7 +148,8 @@ func readDockerEvents(p *attach.Part) attach.Reading {
 	v.Title, v.unsure = "docker events, "+attach.Plural(n, "event"), true
 	if ooms > 0 {
 		v.figure("%s reached its memory limit (oom, %s)%s", oomOf, attach.Plural(ooms, "event"), oomAfter)
-		v.risk("direct-reclaim", "a container reached its memory limit: its threads may have had to free memory themselves, or stand still where its OOM killer is off")
+		v.risk("direct-reclaim",
+			"a container reached its memory limit: its threads may have had to free memory themselves, or stand still where its OOM killer is off")
 		v.means("a container reached its memory limit: a process in it is killed, or stands still where the OOM killer is switched off for it")
 		v.next("docker inspect -f '{{.State.OOMKilled}} {{.HostConfig.Memory}} {{.HostConfig.OomKillDisable}}' CONTAINER", "its limit, and whether it is killed or frozen at it")
 	}

@@ -23,8 +23,10 @@ var dstat = &attach.Kind{
 // dstatGroups is the first of the two lines above the rows.
 func dstatGroups(text string) bool {
 	t := strings.TrimSpace(text)
-	return strings.HasPrefix(t, "--") && strings.Count(t, "-") >= 6 && (strings.Contains(t, "cpu-usage") || strings.Contains(t, "-dsk/") || strings.Contains(t, "-net/") ||
-		strings.Contains(t, "---system--") || strings.Contains(t, "memory-usage") || strings.Contains(t, "---paging--") || strings.Contains(t, "---procs---"))
+	return strings.HasPrefix(t, "--") && strings.Count(t, "-") >= 6 &&
+		(strings.Contains(t, "cpu-usage") || strings.Contains(t, "-dsk/") || strings.Contains(t, "-net/") ||
+			strings.Contains(t, "---system--") || strings.Contains(t, "memory-usage") ||
+			strings.Contains(t, "---paging--") || strings.Contains(t, "---procs---"))
 }
 
 // dstatCells splits a row at blanks and at the bars between groups.
@@ -35,7 +37,9 @@ func dstatCells(text string) []string {
 func dstatNames(f []string) bool {
 	known := 0
 	for _, n := range f {
-		if slices.Contains([]string{"usr", "sys", "idl", "wai", "hiq", "siq", "stl", "read", "writ", "recv", "send", "in", "out", "int", "csw", "used", "free", "buff", "cach", "run", "blk", "new", "1m", "5m", "15m", "time", "rawa", "wawa"}, n) {
+		if slices.Contains([]string{"usr", "sys", "idl", "wai", "hiq", "siq", "stl", "read", "writ",
+			"recv", "send", "in", "out", "int", "csw", "used", "free", "buff", "cach", "run", "blk",
+			"new", "1m", "5m", "15m", "time", "rawa", "wawa"}, n) {
 			known++
 		}
 	}
@@ -189,7 +193,8 @@ func readDstat(p *attach.Part) attach.Reading {
 	}
 	t.rows = t.rows[1:] // since boot
 	v.Title = fmt.Sprintf("dstat, %s after the row since boot", samples(len(t.rows)))
-	c := cpuUse{us: t.median("usr"), sy: t.median("sys"), id: t.median("idl"), wa: t.median("wai"), hi: t.median("hiq"), si: t.median("siq"), st: t.median("stl"),
+	c := cpuUse{us: t.median("usr"), sy: t.median("sys"), id: t.median("idl"), wa: t.median("wai"),
+		hi: t.median("hiq"), si: t.median("siq"), st: t.median("stl"),
 		samples: len(t.rows), runnable: -1, blocked: -1}
 	if t.has("run") {
 		c.runnable, c.blocked = t.median("run"), t.median("blk")
@@ -209,14 +214,16 @@ func readDstat(p *attach.Part) attach.Reading {
 		v.figure("disks: reads %s/s, writes %s/s", bytes(amount("read")), bytes(amount("writ")))
 	}
 	if t.has("rawa") {
-		v.figure("requests take %s ms (reads) and %s ms (writes) on the slowest disk listed", plain(amount("rawa")), plain(amount("wawa")))
+		v.figure("requests take %s ms (reads) and %s ms (writes) on the slowest disk listed",
+			plain(amount("rawa")), plain(amount("wawa")))
 	}
 	if t.has("csw") {
 		v.figure("%s context switches/s", plain(amount("csw")))
 	}
 	if t.has("in") {
 		v.fact(SwapInRate, amount("in"))
-		v.swapping(amount("in"), amount("out"), len(t.rows), fmt.Sprintf("swap in %s/s, out %s/s", bytes(amount("in")), bytes(amount("out"))))
+		v.swapping(amount("in"), amount("out"), len(t.rows),
+			fmt.Sprintf("swap in %s/s, out %s/s", bytes(amount("in")), bytes(amount("out"))))
 	}
 	if t.has("idl") {
 		c.judge(v)

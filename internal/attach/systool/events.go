@@ -59,12 +59,15 @@ var (
 	eventHead = pattern.New(`^\s*(?:Events:|FirstSeen\s+LastSeen\s|Type\s+Reason\s+Age\s+From\s|LAST ?SEEN\s+(?:FIRST ?SEEN|TYPE)\s|-{4,}(?:\s+-{2,}){3,}\s*$)`)
 
 	// Since 1.8: type, reason, age and how often, who, message.
-	eventNew = pattern.New(`^\s*(Normal|Warning)(?:\s{2,}|\t)([A-Z]\w+)(?:\s{2,}|\t)` + eventAge + `(?: \(x(\d+) over \S+\))?\s+[\w-]+(?:, ?\S+)?\s+(\S.*)$`)
+	eventNew = pattern.New(`^\s*(Normal|Warning)(?:\s{2,}|\t)([A-Z]\w+)(?:\s{2,}|\t)` + eventAge +
+		`(?: \(x(\d+) over \S+\))?\s+[\w-]+(?:, ?\S+)?\s+(\S.*)$`)
 	// Before: when first, when last, how often, who, of which container, perhaps type, reason,
 	// message.
-	eventOld = pattern.New(`^\s*(?:` + eventAge + `|(` + eventDate + `))\s+(?:` + eventAge + `|(` + eventDate + `))\s+(\d+)\s+(?:\{[\w-]+(?: [^}]*)?\}|[\w-]+(?:, \S+)?)\s+(?:[\w.]+\{[^}]*\}\s+)?(?:(Normal|Warning)\s+)?([A-Za-z]\w+)\s+(\S.*)$`)
+	eventOld = pattern.New(`^\s*(?:` + eventAge + `|(` + eventDate + `))\s+(?:` + eventAge + `|(` +
+		eventDate + `))\s+(\d+)\s+(?:\{[\w-]+(?: [^}]*)?\}|[\w-]+(?:, \S+)?)\s+(?:[\w.]+\{[^}]*\}\s+)?(?:(Normal|Warning)\s+)?([A-Za-z]\w+)\s+(\S.*)$`)
 	// kubectl get events: when last, type, reason, what, message.
-	eventGot = pattern.New(`^\s*(?:[\w-]+\s+)?` + eventAge + `(?: \(x(\d+) over \S+\))?\s+(Normal|Warning)\s+([A-Z]\w+)\s+[a-z]+/\S+\s+(\S.*)$`)
+	eventGot = pattern.New(`^\s*(?:[\w-]+\s+)?` + eventAge +
+		`(?: \(x(\d+) over \S+\))?\s+(Normal|Warning)\s+([A-Z]\w+)\s+[a-z]+/\S+\s+(\S.*)$`)
 )
 
 func eventRow(text string) (e clusterEvent, ok bool) {
@@ -104,11 +107,16 @@ var eventMeanings = []struct {
 	means   string
 }{
 	{[]string{"SystemOOM", "OOMKilling"}, "", "a process was killed for lack of memory: an end and a restart"},
-	{[]string{"Evicted", "EvictionThresholdMet", "FreeDiskSpaceFailed", "NodeHasInsufficientMemory", "NodeHasDiskPressure"}, "", "the node was short of memory or disk, and the kubelet ends pods for it"},
+	{[]string{"Evicted", "EvictionThresholdMet", "FreeDiskSpaceFailed", "NodeHasInsufficientMemory",
+		"NodeHasDiskPressure"}, "", "the node was short of memory or disk, and the kubelet ends pods for it"},
 	{[]string{"NodeNotReady"}, "", "the node did not report in time: what runs on it may stand, or its kubelet"},
-	{[]string{"ContainerGCFailed", "ImageGCFailed", "FailedSync", "FailedCreatePodSandBox", "FailedKillPod", "Failed", "FailedCreatePodContainer"}, "eadline", "the container runtime did not answer the kubelet in time: it hangs, or the disk below it is slow, or the node has no CPU for it"},
-	{[]string{"Unhealthy"}, "", "a probe failed: the service did not answer it in time, or well; that is a symptom and no cause, and liveness probes restart what fails them"},
-	{[]string{"BackOff", "CrashLoopBackOff"}, "", "a container ended again and again, and waits for its next start: nobody answers its requests"},
+	{[]string{"ContainerGCFailed", "ImageGCFailed", "FailedSync", "FailedCreatePodSandBox",
+		"FailedKillPod", "Failed", "FailedCreatePodContainer"}, "eadline",
+		"the container runtime did not answer the kubelet in time: it hangs, or the disk below it is slow, or the node has no CPU for it"},
+	{[]string{"Unhealthy"}, "",
+		"a probe failed: the service did not answer it in time, or well; that is a symptom and no cause, and liveness probes restart what fails them"},
+	{[]string{"BackOff", "CrashLoopBackOff"}, "",
+		"a container ended again and again, and waits for its next start: nobody answers its requests"},
 	{[]string{"FailedScheduling"}, "", "a pod waits for a node that has room for what it asks for: it does not run"},
 	{[]string{"FailedMount", "FailedAttachVolume"}, "", "a pod waits for a volume: it does not run"},
 }
@@ -138,7 +146,8 @@ func tellEvents(v *verdict, all []clusterEvent) {
 			delete(warnings, r)
 		}
 	}
-	if kills := slices.DeleteFunc(slices.Clone(all), func(e clusterEvent) bool { return !strings.EqualFold(e.reason, "Killing") }); len(kills) > 0 {
+	if kills := slices.DeleteFunc(slices.Clone(all),
+		func(e clusterEvent) bool { return !strings.EqualFold(e.reason, "Killing") }); len(kills) > 0 {
 		v.figure("the kubelet ended a container %s%s", times(plain(sumEvents(kills))), eventsApart(kills))
 		v.means("the kubelet ended a container%s; why is not in these events: a failed probe, a change of the pod, or an eviction", again(all))
 		v.next("kubectl describe pod POD", "Unhealthy among its events: a probe that failed")
@@ -195,8 +204,10 @@ func shortened(text string) string {
 // kubelet is what the kubelet logs of things that took it long.
 var kubelet = &attach.Kind{
 	Name: "kubelet log", Scattered: true, Single: true,
-	Hints: []string{"du and find on following dirs took", "PLEG is not healthy", "ousekeeping took longer", "eviction manager: ", "ExecSync "},
-	Marks: []string{"du and find on following dirs took", "PLEG is not healthy", "ousekeeping took longer", "eviction manager: ", "ExecSync "},
+	Hints: []string{"du and find on following dirs took", "PLEG is not healthy",
+		"ousekeeping took longer", "eviction manager: ", "ExecSync "},
+	Marks: []string{"du and find on following dirs took", "PLEG is not healthy",
+		"ousekeeping took longer", "eviction manager: ", "ExecSync "},
 	Claim: func(lines []paste.Line) int {
 		return logRun(lines, func(l paste.Line) bool { return kubeletLine.MatchString(l.Text) })
 	},
@@ -238,9 +249,12 @@ func readKubelet(p *attach.Part) attach.Reading {
 		what  string
 		means string
 	}{
-		{pleg, "the container runtime had not been listed for %.3g s at most (PLEG, %s)", "the container runtime does not answer the kubelet in time: it hangs, the disk below it is slow, or the node lacks CPUs; the node may be taken for not ready"},
-		{walks, "to walk the files of a container took %.3g s at most (du and find, %s)", "to walk the files of containers takes seconds: there are very many files, or the disk below the container runtime is slow or busy"},
-		{house, "housekeeping took %.3g s at most (%s)", "the kubelet's housekeeping takes longer than it should: many containers, a slow disk, or no CPU for it"},
+		{pleg, "the container runtime had not been listed for %.3g s at most (PLEG, %s)",
+			"the container runtime does not answer the kubelet in time: it hangs, the disk below it is slow, or the node lacks CPUs; the node may be taken for not ready"},
+		{walks, "to walk the files of a container took %.3g s at most (du and find, %s)",
+			"to walk the files of containers takes seconds: there are very many files, or the disk below the container runtime is slow or busy"},
+		{house, "housekeeping took %.3g s at most (%s)",
+			"the kubelet's housekeeping takes longer than it should: many containers, a slow disk, or no CPU for it"},
 	} {
 		if len(o.of) > 0 {
 			v.figure(o.what, slices.Max(o.of), attach.Plural(len(o.of), "line"))
@@ -250,7 +264,8 @@ func readKubelet(p *attach.Part) attach.Reading {
 	if len(walks)+len(pleg)+len(house) > 0 {
 		v.candidate("disk-wait", 0, v.Figures[0])
 		v.candidate("cpu-contention", 0, v.Figures[0])
-		v.next("iostat -x 1 5; cat /proc/pressure/io /proc/pressure/cpu", "whether the disk below the container runtime is busy")
+		v.next("iostat -x 1 5; cat /proc/pressure/io /proc/pressure/cpu",
+			"whether the disk below the container runtime is busy")
 	}
 	if evicts != "" {
 		v.figure("eviction manager: %s", evicts)
@@ -268,7 +283,8 @@ func (v *verdict) execs(n, slow int) {
 	case n == 0:
 		return
 	case slow > 0:
-		v.figure("%s in a container failed (ExecSync), %d of them for not ending in time", attach.Plural(n, "command"), slow)
+		v.figure("%s in a container failed (ExecSync), %d of them for not ending in time",
+			attach.Plural(n, "command"), slow)
 		v.means("a command in a container, a probe as a rule, did not end in its time: a symptom of what the container waits for, and no cause")
 	default:
 		v.figure("%s in a container could not be run (ExecSync)", attach.Plural(n, "command"))

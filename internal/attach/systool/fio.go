@@ -12,8 +12,9 @@ import (
 
 // fio measures a disk by a load of its own: what a disk can do, and nothing of who waits for it.
 var fio = &attach.Kind{
-	Name:  "fio",
-	Hints: []string{"groupid=", "IOPS=", "iops=", "clat (", "fio-", "Run status group", " bw (", "issued rwt", "lat (msec)", "lat (usec)", "IO depths"},
+	Name: "fio",
+	Hints: []string{"groupid=", "IOPS=", "iops=", "clat (", "fio-", "Run status group", " bw (",
+		"issued rwt", "lat (msec)", "lat (usec)", "IO depths"},
 	Claim: claimFio,
 	Read:  readFio,
 }
@@ -40,7 +41,8 @@ func claimFio(lines []paste.Line) int {
 	sure := false
 	n := attach.ClaimWhile(lines, func(_ int, text string) bool {
 		text = strings.TrimSpace(text)
-		if fioJob.MatchString(text) || fioLoad.MatchString(text) || fioCalls.MatchString(text) || fioTail.MatchString(text) {
+		if fioJob.MatchString(text) || fioLoad.MatchString(text) || fioCalls.MatchString(text) ||
+			fioTail.MatchString(text) {
 			sure = true
 			return true
 		}
@@ -79,7 +81,8 @@ func fioShow(ms float64) string {
 // fioSynced reports whether the job syncs its writes: their times are without those of the syncs,
 // and mostly of the page cache.
 func fioSynced(p *attach.Part) (synced, shown bool) {
-	shown = slices.ContainsFunc(p.Lines, func(l paste.Line) bool { return fioSync.MatchString(strings.TrimSpace(l.Text)) })
+	shown = slices.ContainsFunc(p.Lines,
+		func(l paste.Line) bool { return fioSync.MatchString(strings.TrimSpace(l.Text)) })
 	return shown || fioSyncs.MatchString(p.Command), shown
 }
 
@@ -161,7 +164,8 @@ func readFio(p *attach.Part) attach.Reading {
 	if len(v.Figures) == 0 && rate > 0 {
 		v.figure("%s requests/s in the mean", plain(rate))
 		if deep > 1 {
-			v.figure("%s requests under way at once, which alone makes each take %s", plain(deep), fioShow(1e3*deep/rate))
+			v.figure("%s requests under way at once, which alone makes each take %s", plain(deep),
+				fioShow(1e3*deep/rate))
 		}
 	}
 	if synced {

@@ -16,12 +16,18 @@ func foreignTools() (out []*attach.Kind) {
 		hints         []string
 		head, row     *pattern.Regexp
 	}{
-		{"vmstat (BSD, AIX, Solaris)", "vmstat of a BSD, AIX or Solaris", "vmstat 1 10", []string{" avm ", " swap ", "kthr", " page "}, foreignVmstat, foreignCells},
-		{"top (BSD) rows", "the table of top of a BSD", "top -b -n 3", []string{"WCPU", "USERNAME"}, foreignTopHead, foreignTopRow},
-		{"ps (macOS, BSD)", "ps of macOS or a BSD", "ps -eLo pid,tid,stat,wchan:32,pcpu,comm", []string{"STARTED", "USER"}, foreignPsHead, foreignPsRow},
-		{"vm_stat (macOS)", "vm_stat of macOS", "vmstat 1 10; free -m", []string{"Mach Virtual Memory", "Pages free:"}, macMemory, macPages},
-		{"prstat (Solaris)", "prstat of Solaris", "top -b -n 3", []string{"PID USERNAME  SIZE", "NLWP"}, prstatHead, prstatRow},
-		{"sar (Solaris, AIX)", "sar of Solaris or AIX", "sar -u -q -B -d 1 10", []string{"SunOS ", "AIX "}, unixSarHead, unixSarRow},
+		{"vmstat (BSD, AIX, Solaris)", "vmstat of a BSD, AIX or Solaris", "vmstat 1 10",
+			[]string{" avm ", " swap ", "kthr", " page "}, foreignVmstat, foreignCells},
+		{"top (BSD) rows", "the table of top of a BSD", "top -b -n 3", []string{"WCPU", "USERNAME"},
+			foreignTopHead, foreignTopRow},
+		{"ps (macOS, BSD)", "ps of macOS or a BSD", "ps -eLo pid,tid,stat,wchan:32,pcpu,comm",
+			[]string{"STARTED", "USER"}, foreignPsHead, foreignPsRow},
+		{"vm_stat (macOS)", "vm_stat of macOS", "vmstat 1 10; free -m",
+			[]string{"Mach Virtual Memory", "Pages free:"}, macMemory, macPages},
+		{"prstat (Solaris)", "prstat of Solaris", "top -b -n 3",
+			[]string{"PID USERNAME  SIZE", "NLWP"}, prstatHead, prstatRow},
+		{"sar (Solaris, AIX)", "sar of Solaris or AIX", "sar -u -q -B -d 1 10",
+			[]string{"SunOS ", "AIX "}, unixSarHead, unixSarRow},
 		{"systat (BSD)", "systat of a BSD", "vmstat 1 10", []string{"users    Load", "Load  "}, systatHead, systatRow},
 	} {
 		out = append(out, &attach.Kind{Name: f.name, Hints: f.hints, Claim: claimForeign(f.head, f.row),

@@ -43,7 +43,8 @@ func freeRow(text string) (label string, cells []string) {
 
 // freeMemory reports whether a row is the one of memory: six amounts, of which the first is all.
 func freeMemory(label string, cells []string) bool {
-	return label != "" && label != "-/+" && !strings.Contains(label, " ") && len(cells) >= 5 && len(cells) <= 7 && freeAmounts(cells)
+	return label != "" && label != "-/+" && !strings.Contains(label, " ") && len(cells) >= 5 &&
+		len(cells) <= 7 && freeAmounts(cells)
 }
 
 func freeAmounts(cells []string) bool {
@@ -57,15 +58,19 @@ func freeHeader(text string) bool {
 		return false
 	}
 	return f[0] == "total" && (f[1] == "used" || f[1] == "usado") && f[2] == "free" ||
-		slices.ContainsFunc(f, func(s string) bool { return strings.HasSuffix(strings.ToLower(s), "/cache") }) && !strings.ContainsAny(text, "0123456789:")
+		slices.ContainsFunc(f,
+			func(s string) bool { return strings.HasSuffix(strings.ToLower(s), "/cache") }) &&
+			!strings.ContainsAny(text, "0123456789:")
 }
 
 // freeSwap reports whether a row of swap, torn from the one of memory, is free's by its units.
 func freeSwap(cells []string) bool {
-	return len(cells) == 3 && freeAmounts(cells) && !slices.ContainsFunc(cells[:2], func(c string) bool { _, bare := number(c); return bare && c != "0" })
+	return len(cells) == 3 && freeAmounts(cells) &&
+		!slices.ContainsFunc(cells[:2], func(c string) bool { _, bare := number(c); return bare && c != "0" })
 }
 
-var freeLabels = []string{"Mem", "Swap", "Low", "High", "Total", "-/+", "Comm", "Speicher", "Auslager", "Spch", "内存", "交换", "Mém", "Mem.", "Inter", "Память", "Подкачка", "Memoria", "メモリ", "スワップ"}
+var freeLabels = []string{"Mem", "Swap", "Low", "High", "Total", "-/+", "Comm", "Speicher",
+	"Auslager", "Spch", "内存", "交换", "Mém", "Mem.", "Inter", "Память", "Подкачка", "Memoria", "メモリ", "スワップ"}
 
 func claimFree(lines []paste.Line) int {
 	seen := false
@@ -88,7 +93,8 @@ func claimFree(lines []paste.Line) int {
 			seen = true
 			return true
 		}
-		return (known || seen && len(cells) == 3) && freeAmounts(cells) && len(cells) >= 2 && len(cells) <= 7 && (seen || at > 0 && known)
+		return (known || seen && len(cells) == 3) && freeAmounts(cells) && len(cells) >= 2 &&
+			len(cells) <= 7 && (seen || at > 0 && known)
 	})
 }
 
@@ -118,7 +124,8 @@ func freeUnit(p *attach.Part, total float64) float64 {
 		}
 	}
 	switch words := fields(p.Command); {
-	case len(words) > 0 && !strings.Contains(p.Command, "-") && total >= leastKiB && strings.HasSuffix(words[len(words)-1], "free"):
+	case len(words) > 0 && !strings.Contains(p.Command, "-") && total >= leastKiB &&
+		strings.HasSuffix(words[len(words)-1], "free"):
 		return 1 << 10 // its only unit without an option
 	}
 	switch {
@@ -251,7 +258,8 @@ func (m memory) judge(v *verdict) {
 		stays = fmt.Sprintf(", of which %s is shared memory (tmpfs) and is not given up", m.show(m.shared))
 	}
 	if m.buffers > 0 {
-		v.figure("free %s, page cache %s and %s of buffers%s", m.show(m.free), m.show(m.cache-m.buffers), m.show(m.buffers), stays)
+		v.figure("free %s, page cache %s and %s of buffers%s", m.show(m.free),
+			m.show(m.cache-m.buffers), m.show(m.buffers), stays)
 	} else {
 		v.figure("free %s, page cache %s%s", m.show(m.free), m.show(m.cache), stays)
 	}
@@ -275,15 +283,17 @@ func (m memory) judge(v *verdict) {
 		v.unsure = true
 		v.means("memory may be scarce: about %.0f %% is %s, and %s are neither free nor cache; figures in GiB are too coarse to tell", 100*share, m.left(), m.show(m.total-m.available))
 		v.not("whose it is: the kernel's own memory (slab) counts as used, and no process shows it")
-		v.next("grep -E 'MemAvailable|AnonPages|Slab|SUnreclaim|Shmem' /proc/meminfo", "how much is available, and who holds the rest")
+		v.next("grep -E 'MemAvailable|AnonPages|Slab|SUnreclaim|Shmem' /proc/meminfo",
+			"how much is available, and who holds the rest")
 		v.next("vmstat 1 10", "si and so: whether pages come back from swap")
 	case share < memoryLow:
 		v.unsure = true
 		v.means("memory is getting scarce: %s %% is %s", plain(100*share), m.left())
 		v.next("vmstat 1 10", "si and so: whether pages come back from swap")
 	case m.free < 0.005*m.total && m.total >= 32<<30:
-		v.risk("direct-reclaim", fmt.Sprintf("free %s (%s %%) of %s, page cache %s: if vm.min_free_kbytes is small, allocations may have to free memory first",
-			m.show(m.free), plain(100*m.free/m.total), m.show(m.total), m.show(m.cache)))
+		v.risk("direct-reclaim",
+			fmt.Sprintf("free %s (%s %%) of %s, page cache %s: if vm.min_free_kbytes is small, allocations may have to free memory first",
+				m.show(m.free), plain(100*m.free/m.total), m.show(m.total), m.show(m.cache)))
 		v.means("memory is not short: %s is %s; little of it is free at once", m.show(m.available), m.left())
 		v.next("sysctl vm.min_free_kbytes vm.watermark_scale_factor", "a few MB are little on a machine of this size")
 		v.next("grep -E 'allocstall|compact_stall' /proc/vmstat; sleep 10; grep -E 'allocstall|compact_stall' /proc/vmstat", "whether allocations stall")

@@ -57,7 +57,8 @@ func readTurbostat(p *attach.Part) attach.Reading {
 	v.figure("%s MHz while busy, %s MHz by the TSC", plain(mhz), plain(tsc))
 	for _, c := range []string{"CPU%c6", "CPU%c7", "C6%", "C6P%", "POLL%"} {
 		if t.has(c) && len(v.Figures) < 3 {
-			v.figure("%s %% of the time in %s", plain(t.median(c)), strings.Trim(strings.ReplaceAll(c, "CPU%", ""), "%"))
+			v.figure("%s %% of the time in %s", plain(t.median(c)),
+				strings.Trim(strings.ReplaceAll(c, "CPU%", ""), "%"))
 		}
 	}
 	if tsc > 0 && mhz > 0 && mhz < 0.6*tsc && busy > 20 {
@@ -83,7 +84,8 @@ func claimCpupower(lines []paste.Line) int {
 	if !strings.HasPrefix(lines[0].Text, "analy") {
 		return 0
 	}
-	return attach.ClaimWhile(lines, func(_ int, text string) bool { return cpupowerRow.MatchString(strings.TrimSpace(text)) })
+	return attach.ClaimWhile(lines,
+		func(_ int, text string) bool { return cpupowerRow.MatchString(strings.TrimSpace(text)) })
 }
 
 var (
@@ -109,7 +111,8 @@ func readCpupower(p *attach.Part) attach.Reading {
 				v.next("turbostat --quiet -i 1 -n 5", "Bzy_MHz: how fast busy CPUs run")
 			}
 		}
-		if m := freqLine.FindStringSubmatch(text); m != nil && len(v.Figures) < 6 && len(m[2]) < 80 && !strings.Contains(m[2], "Unable") {
+		if m := freqLine.FindStringSubmatch(text); m != nil && len(v.Figures) < 6 &&
+			len(m[2]) < 80 && !strings.Contains(m[2], "Unable") {
 			v.figure("%s: %s", m[1], m[2])
 		}
 	}
@@ -148,7 +151,8 @@ func slowClock(p *attach.Part, v *verdict) {
 	if low == 0 {
 		return
 	}
-	v.figure("%s MHz at that moment, the least of %s; the hardware does %s to %s MHz", plain(low), attach.Plural(cpus, "CPU"), plain(least), plain(most))
+	v.figure("%s MHz at that moment, the least of %s; the hardware does %s to %s MHz", plain(low),
+		attach.Plural(cpus, "CPU"), plain(least), plain(most))
 	switch {
 	case least > 0 && low < 0.95*least:
 		v.unsure = true

@@ -48,7 +48,8 @@ func claimGlances(lines []paste.Line) int {
 		return 0
 	}
 	return attach.ClaimWhile(lines, func(_ int, text string) bool {
-		return len(text) < 500 && (strings.Contains(text, "  ") || strings.HasPrefix(text, " ")) // a screen's columns, and no prose
+		return len(text) < 500 &&
+			(strings.Contains(text, "  ") || strings.HasPrefix(text, " ")) // a screen's columns, and no prose
 	})
 }
 
@@ -94,7 +95,8 @@ func readGlances(p *attach.Part) attach.Reading {
 		v.next("vmstat 1 10", "r, wa and st: whether threads wait for CPUs or disks")
 		return v.done()
 	}
-	c.us, c.sy, c.id, c.wa, c.st, c.hi = percent["user"], percent["system"], percent["idle"], percent["iowait"], percent["steal"], percent["irq"]
+	c.us, c.sy, c.id, c.wa, c.st, c.hi = percent["user"], percent["system"], percent["idle"],
+		percent["iowait"], percent["steal"], percent["irq"]
 	v.figure("CPUs: %s", c)
 	if c.runnable >= 0 {
 		v.figure("load %s on %s", fixed(c.runnable), attach.Plural(c.cpus, "CPU"))

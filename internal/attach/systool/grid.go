@@ -24,30 +24,39 @@ type grid struct {
 }
 
 var grids = []grid{
-	{name: "vmstat -d", heads: []string{"disk- ------------reads------------", "total merged sectors ms total merged sectors ms cur sec"}, row: numbersBehind(1, 10), read: readVmstatDisks},
+	{name: "vmstat -d", heads: []string{"disk- ------------reads------------",
+		"total merged sectors ms total merged sectors ms cur sec"}, row: numbersBehind(1, 10), read: readVmstatDisks},
 	{name: "vmstat -m", heads: []string{"Cache Num Total Size Pages"}, row: numbersBehind(1, 4), read: readVmstatSlabs},
-	{name: "slabtop", heads: []string{"OBJS ACTIVE USE OBJ SIZE SLABS OBJ/SLAB CACHE SIZE NAME"}, row: slabtopRow, bare: true, read: readSlabtop, note: slabtopTotal,
+	{name: "slabtop", heads: []string{"OBJS ACTIVE USE OBJ SIZE SLABS OBJ/SLAB CACHE SIZE NAME"},
+		row: slabtopRow, bare: true, read: readSlabtop, note: slabtopTotal,
 		notes: pattern.New(`^(Active / Total (Objects|Slabs|Caches|Size) \(% used\) +: |Minimum / Average / Maximum Object : )`)},
-	{name: "netstat -i", heads: []string{"Iface MTU RX-OK RX-ERR RX-DRP RX-OVR TX-OK", "Iface MTU Met RX-OK RX-ERR RX-DRP RX-OVR TX-OK"}, row: netstatIfRow, read: readNetstatIf,
+	{name: "netstat -i", heads: []string{"Iface MTU RX-OK RX-ERR RX-DRP RX-OVR TX-OK",
+		"Iface MTU Met RX-OK RX-ERR RX-DRP RX-OVR TX-OK"}, row: netstatIfRow, read: readNetstatIf,
 		notes: pattern.New(`^Kernel Interface table$`)},
 	collectl,
 	pmstat,
-	{name: "lsblk", heads: []string{"NAME MAJ:MIN RM SIZE RO TYPE MOUNTPOINT"}, read: readNames("disks and what is on them"),
-		row: func(f []string) bool { return len(f) >= 6 && strings.Contains(f[1], ":") }},
+	{name: "lsblk", heads: []string{"NAME MAJ:MIN RM SIZE RO TYPE MOUNTPOINT"},
+		read: readNames("disks and what is on them"),
+		row:  func(f []string) bool { return len(f) >= 6 && strings.Contains(f[1], ":") }},
 	{name: "docker images", heads: []string{"REPOSITORY TAG IMAGE ID CREATED"}, read: readNames("images of containers"),
 		row: func(f []string) bool { return len(f) >= 6 && containerID.MatchString(f[2]) }},
 	{name: "docker ps", heads: []string{"CONTAINER ID IMAGE COMMAND CREATED STATUS PORTS NAMES"}, read: readDockerPs,
 		row: func(f []string) bool { return len(f) >= 6 && containerID.MatchString(f[0]) }},
-	{name: "kubectl get pods", heads: []string{"NAME READY STATUS RESTARTS AGE", "NAMESPACE NAME READY STATUS RESTARTS AGE"}, read: readPods, row: podRow},
+	{name: "kubectl get pods", heads: []string{"NAME READY STATUS RESTARTS AGE",
+		"NAMESPACE NAME READY STATUS RESTARTS AGE"}, read: readPods, row: podRow},
 	{name: "kubectl get nodes", heads: []string{"NAME STATUS ROLES AGE VERSION"}, read: readNodes,
 		row: func(f []string) bool {
-			return len(f) >= 5 && (strings.HasPrefix(f[1], "Ready") || strings.HasPrefix(f[1], "NotReady") || f[1] == "Unknown")
+			return len(f) >= 5 &&
+				(strings.HasPrefix(f[1], "Ready") || strings.HasPrefix(f[1], "NotReady") || f[1] == "Unknown")
 		}},
-	{name: "kubectl get events", heads: []string{"LAST SEEN TYPE REASON OBJECT MESSAGE", "NAMESPACE LAST SEEN TYPE REASON OBJECT MESSAGE"}, read: readEvents,
+	{name: "kubectl get events", heads: []string{"LAST SEEN TYPE REASON OBJECT MESSAGE",
+		"NAMESPACE LAST SEEN TYPE REASON OBJECT MESSAGE"}, read: readEvents,
 		row: func(f []string) bool {
 			return len(f) >= 4 && (slices.Contains(f[:4], "Normal") || slices.Contains(f[:4], "Warning"))
 		}},
-	{name: "ipcs", heads: []string{"key msqid owner perms used-bytes messages", "key shmid owner perms bytes nattch status", "key semid owner perms nsems"}, read: readNames("objects of System V IPC"),
+	{name: "ipcs", heads: []string{"key msqid owner perms used-bytes messages",
+		"key shmid owner perms bytes nattch status", "key semid owner perms nsems"},
+		read:  readNames("objects of System V IPC"),
 		notes: pattern.New(`^-+ (Message Queues|Shared Memory Segments|Semaphore Arrays) -+$`),
 		row:   func(f []string) bool { return len(f) >= 5 && strings.HasPrefix(f[0], "0x") }},
 }
@@ -64,7 +73,8 @@ func gridKinds() (out []*attach.Kind) {
 			k.Hints = append(k.Hints, "% ")
 		}
 		if g.notes != nil {
-			k.Hints = append(k.Hints, "Kernel Interface", "------ ", "Active / ", "Minimum / ", "#<--", "waiting for ", "@ ")
+			k.Hints = append(k.Hints, "Kernel Interface", "------ ", "Active / ", "Minimum / ",
+				"#<--", "waiting for ", "@ ")
 		}
 		out = append(out, k)
 	}
@@ -188,7 +198,8 @@ func readNetstatIf(v *verdict, rows [][]string) {
 		if packets+drops+errors == 0 {
 			continue
 		}
-		v.figure("%s: %s of %s packets dropped (%s %%), %s errors", f[0], plain(drops), plain(packets), plain(100*drops/max(1, packets)), plain(errors))
+		v.figure("%s: %s of %s packets dropped (%s %%), %s errors", f[0], plain(drops),
+			plain(packets), plain(100*drops/max(1, packets)), plain(errors))
 		lost = lost || drops+errors >= 0.001*packets
 	}
 	v.not("drops since the interface came up are no drops now; packets of unknown protocols count as well")
@@ -205,7 +216,8 @@ var containerID = pattern.New(`^[0-9a-f]{12,64}$`)
 func readDockerPs(v *verdict, rows [][]string) {
 	ill := 0
 	for _, f := range rows {
-		if text := strings.Join(f, " "); strings.Contains(text, "(unhealthy)") || strings.Contains(text, " Restarting (") {
+		if text := strings.Join(f, " "); strings.Contains(text, "(unhealthy)") ||
+			strings.Contains(text, " Restarting (") {
 			ill++
 		}
 	}
@@ -277,7 +289,8 @@ func readEvents(v *verdict, rows [][]string) {
 	for _, f := range rows {
 		at := slices.IndexFunc(f[:min(4, len(f))], func(s string) bool { return s == "Warning" || s == "Normal" })
 		if at >= 0 && at+1 < len(f) {
-			all = append(all, clusterEvent{reason: f[at+1], warning: f[at] == "Warning", n: 1, message: strings.Join(f[min(at+3, len(f)):], " ")})
+			all = append(all, clusterEvent{reason: f[at+1], warning: f[at] == "Warning", n: 1,
+				message: strings.Join(f[min(at+3, len(f)):], " ")})
 		}
 	}
 	tellEvents(v, all)

@@ -27,12 +27,14 @@ var (
 )
 
 func htopSummary(text string) bool {
-	return htopBar.MatchString(text) || htopTasks.MatchString(text) || htopLoad.MatchString(text) && !strings.Contains(text, "/") || strings.HasPrefix(strings.TrimSpace(text), "Uptime: ")
+	return htopBar.MatchString(text) || htopTasks.MatchString(text) || htopLoad.MatchString(text) &&
+		!strings.Contains(text, "/") || strings.HasPrefix(strings.TrimSpace(text), "Uptime: ")
 }
 
 // htopWords makes top's names of htop's. A mark of the order stands right behind a name, where a
 // blank would be.
-var htopWords = strings.NewReplacer("CPU%-", "%CPU ", "MEM%-", "%MEM ", "CPU%+", "%CPU ", "MEM%+", "%MEM ", "CPU%", "%CPU", "MEM%", "%MEM", "PRI", "PR", "△", " ", "▽", " ", "▼", " ", "▲", " ")
+var htopWords = strings.NewReplacer("CPU%-", "%CPU ", "MEM%-", "%MEM ", "CPU%+", "%CPU ", "MEM%+",
+	"%MEM ", "CPU%", "%CPU", "MEM%", "%MEM", "PRI", "PR", "△", " ", "▽", " ", "▼", " ", "▲", " ")
 
 // htopNames gives the columns of processes, by top's names.
 func htopNames(text string) ([]string, bool) {
@@ -59,7 +61,8 @@ func claimHtop(lines []paste.Line) int {
 			keys = true
 			return bars > 0
 		}
-		if slices.Contains(f, "Main") && slices.Contains(f, "I/O") || strings.HasPrefix(strings.TrimSpace(text), "[Main]") {
+		if slices.Contains(f, "Main") && slices.Contains(f, "I/O") ||
+			strings.HasPrefix(strings.TrimSpace(text), "[Main]") {
 			return bars > 0 // the tabs of htop 3.2
 		}
 		if names == nil && treeTop(f) {
@@ -117,7 +120,8 @@ func readHtop(p *attach.Part) attach.Reading {
 	if len(busy) > 0 {
 		c.us = attach.Sum(busy) / float64(len(busy))
 		c.id = 100 - c.us
-		v.figure("%s, %s %% busy on average, %s %% the busiest", attach.Plural(len(busy), "CPU"), plain(c.us), plain(slices.Max(busy)))
+		v.figure("%s, %s %% busy on average, %s %% the busiest", attach.Plural(len(busy), "CPU"),
+			plain(c.us), plain(slices.Max(busy)))
 		v.fact(CPUs, float64(len(busy)))
 	}
 	if s.load != nil {
@@ -174,5 +178,6 @@ func (s *screen) mostOf(v *verdict, c cpuUse) {
 		return
 	}
 	v.pid, _ = whole(t.cell(top, "PID"))
-	v.Figures = slices.Insert(v.Figures, min(1, len(v.Figures)), fmt.Sprintf("%s %% of the %s %% that are busy are of the process %d", plain(use), plain(busy), v.pid))
+	v.Figures = slices.Insert(v.Figures, min(1, len(v.Figures)),
+		fmt.Sprintf("%s %% of the %s %% that are busy are of the process %d", plain(use), plain(busy), v.pid))
 }

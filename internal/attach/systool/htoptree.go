@@ -17,7 +17,8 @@ func treeMark(word string) bool {
 // too, of other marks.
 func treeTop(f []string) bool {
 	at := len(topDefault) - 1
-	return len(f) > at && (strings.HasPrefix(f[at], "├─") || strings.HasPrefix(f[at], "└─") || f[at] == "│") && topRow(topDefault, f)
+	return len(f) > at && (strings.HasPrefix(f[at], "├─") || strings.HasPrefix(f[at], "└─") ||
+		f[at] == "│") && topRow(topDefault, f)
 }
 
 // untree takes the marks of a tree off a row, and says how many they are.
@@ -43,7 +44,8 @@ func (s *screen) family(v *verdict, deep []int) {
 	for i := range t.rows {
 		order = append(order, i)
 	}
-	at := slices.MaxFunc(order, func(a, b int) int { return cmp.Compare(t.num(t.rows[a], "%CPU"), t.num(t.rows[b], "%CPU")) })
+	at := slices.MaxFunc(order,
+		func(a, b int) int { return cmp.Compare(t.num(t.rows[a], "%CPU"), t.num(t.rows[b], "%CPU")) })
 	threads, sum := 0, 0.0
 	for i := at + 1; i < len(t.rows) && deep[i] > deep[at]; i++ {
 		if !t.sameMemory(t.rows[at], t.rows[i]) {

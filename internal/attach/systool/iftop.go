@@ -44,7 +44,8 @@ func readIftop(p *attach.Part) attach.Reading {
 	v := &verdict{}
 	v.Title = "iftop"
 	for _, l := range p.Lines {
-		if t := strings.TrimSpace(l.Text); strings.HasPrefix(t, "Total send") || strings.HasPrefix(t, "Total receive") || strings.HasPrefix(t, "Peak rate") {
+		if t := strings.TrimSpace(l.Text); strings.HasPrefix(t, "Total send") ||
+			strings.HasPrefix(t, "Total receive") || strings.HasPrefix(t, "Peak rate") {
 			v.figure("%s", strings.Join(strings.Fields(t), " "))
 		}
 	}

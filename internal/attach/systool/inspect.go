@@ -16,8 +16,10 @@ var dockerInspect = &attach.Kind{
 	Hints: []string{"[", "{", `"HostConfig"`, `"State"`, `"Status"`, `"Running"`, `"OOMKilled"`, `"Health"`},
 	Claim: func(lines []paste.Line) int {
 		return attach.ClaimJSON(lines, func(keys map[string]bool) bool {
-			return keys["HostConfig"] && (keys["NanoCpus"] || keys["CpuQuota"] || keys["Memory"]) || keys["NanoCpus"] && keys["CpuShares"] && keys["MemorySwap"] ||
-				keys["OOMKilled"] && keys["ExitCode"] && (keys["StartedAt"] || keys["Restarting"] || keys["Dead"]) || keys["FailingStreak"] && keys["Log"]
+			return keys["HostConfig"] && (keys["NanoCpus"] || keys["CpuQuota"] || keys["Memory"]) ||
+				keys["NanoCpus"] && keys["CpuShares"] && keys["MemorySwap"] ||
+				keys["OOMKilled"] && keys["ExitCode"] && (keys["StartedAt"] || keys["Restarting"] ||
+					keys["Dead"]) || keys["FailingStreak"] && keys["Log"]
 		})
 	},
 	Read: readInspect,
@@ -64,7 +66,8 @@ func readInspect(p *attach.Part) attach.Reading {
 	}
 	if values["OOMKilled"] == "true" {
 		v.figure("it was killed because its memory was at its limit (OOMKilled)")
-		v.risk("direct-reclaim", "it was killed at its memory limit: before that its threads may have had to free memory themselves")
+		v.risk("direct-reclaim",
+			"it was killed at its memory limit: before that its threads may have had to free memory themselves")
 	}
 	if n := num("RestartCount"); n > 0 {
 		v.figure("restarted %s times", plain(n))
@@ -111,7 +114,8 @@ func inspectState(v *verdict, values map[string]string) {
 	if values["OOMKilled"] == "false" && values["ExitCode"] == "137" {
 		v.figure("OOMKilled is false: docker did not see a kill for lack of memory")
 		v.means("it was ended with SIGKILL, and who sent it is not in it: a stop whose grace ran out, a failed probe, a person, or the kernel where it killed a child first")
-		v.next("dmesg -T | grep -i -E 'killed process|oom'; docker events --since 1h --until 0s", "who ended it: the kernel, or a kill by the API")
+		v.next("dmesg -T | grep -i -E 'killed process|oom'; docker events --since 1h --until 0s",
+			"who ended it: the kernel, or a kill by the API")
 		return
 	}
 	v.means("it ended: that is no wait; its own log says why")

@@ -32,7 +32,8 @@ func iostatDevices(f []string) bool {
 	}
 	first := f[0] == "Device" || f[0] == "Device:" || f[0] == "Disk:"
 	last := f[len(f)-1] == "Device"
-	return first && has("tps", "r/s", "await", "rrqm/s") || last && has("r/s", "w/s", "d/s", "f/s", "tps", "aqu-sz", "%util")
+	return first && has("tps", "r/s", "await", "rrqm/s") || last &&
+		has("r/s", "w/s", "d/s", "f/s", "tps", "aqu-sz", "%util")
 }
 
 func iostatCPU(f []string) bool {
@@ -49,7 +50,8 @@ type iostatTable struct {
 func (t *iostatTable) whole(text string) bool {
 	f := fields(text)
 	return banner(text) != nil || iostatDate.MatchString(strings.TrimSpace(text)) || iostatDevices(f) || iostatCPU(f) ||
-		t.shares > 0 && len(f) == t.shares && numeric(f) || t.names != nil && len(f) == len(t.names) && iostatRow(t.names, f)
+		t.shares > 0 && len(f) == t.shares && numeric(f) || t.names != nil &&
+		len(f) == len(t.names) && iostatRow(t.names, f)
 }
 
 func claimIostat(lines []paste.Line) int {
@@ -141,7 +143,8 @@ func parseIostat(p *attach.Part) (all []report, headed bool, cpus int) {
 		case iostatDevices(f):
 			names, now.names = f, f
 			// -d leaves out the CPUs, -h prints four tables of devices.
-			if r == nil || len(r.order) > 0 && f[0] != "w/s" && f[0] != "d/s" && f[0] != "f/s" && !slices.Contains(f[:1], "aqu-sz") {
+			if r == nil || len(r.order) > 0 && f[0] != "w/s" && f[0] != "d/s" && f[0] != "f/s" &&
+				!slices.Contains(f[:1], "aqu-sz") {
 				open()
 			}
 		case len(shares) > 0 && len(f) == len(shares) && numeric(f):
@@ -234,7 +237,8 @@ func devices(all []report) (out []device) {
 			}
 			seen[name] = true
 			m := func(c ...string) float64 { return medianDisk(all, name, c...) }
-			d := device{name: strings.TrimSuffix(name, ":"), reads: m("r/s"), writes: m("w/s"), others: m("d/s") + m("f/s"), rawait: m("r_await"), wawait: m("w_await"),
+			d := device{name: strings.TrimSuffix(name, ":"), reads: m("r/s"), writes: m("w/s"),
+				others: m("d/s") + m("f/s"), rawait: m("r_await"), wawait: m("w_await"),
 				fawait: m("f_await"), await: m("await"), queue: m("aqu-sz", "avgqu-sz"), util: m("%util")}
 			if d.reads+d.writes == 0 {
 				d.reads = m("tps")
@@ -253,7 +257,8 @@ func devices(all []report) (out []device) {
 		}
 	}
 	slices.SortStableFunc(out, func(a, b device) int {
-		return cmp.Or(cmp.Compare(b.queue, a.queue), cmp.Compare(b.util, a.util), cmp.Compare(b.reads+b.writes, a.reads+a.writes))
+		return cmp.Or(cmp.Compare(b.queue, a.queue), cmp.Compare(b.util, a.util),
+			cmp.Compare(b.reads+b.writes, a.reads+a.writes))
 	})
 	return out
 }
@@ -336,7 +341,8 @@ func readIostat(p *attach.Part) attach.Reading {
 			v.against("disk-wait", "no disk of iostat serves a request")
 			v.means("CPUs are idle %s %% of the time with threads that wait for I/O, and no disk in it serves a request: it is waited for elsewhere", plain(c.wa))
 			v.not("iowait is no proof of a slow disk: a thread that sleeps in the kernel for memory, for a server of files or for a device that is not listed counts likewise")
-			v.next("for i in 1 2 3 4 5; do ps -eLo state,wchan:32,comm | grep ^D; sleep 1; done", "where in the kernel they wait")
+			v.next("for i in 1 2 3 4 5; do ps -eLo state,wchan:32,comm | grep ^D; sleep 1; done",
+				"where in the kernel they wait")
 			c.wa = 0
 		}
 		c.judge(v)

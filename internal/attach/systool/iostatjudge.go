@@ -56,7 +56,9 @@ func reportsCPU(all []report) (c cpuUse, known bool) {
 	for _, r := range all {
 		if r.cpu != nil {
 			o := r.cpu
-			t.rows = append(t.rows, row{cells: []string{fmt.Sprint(o.us), fmt.Sprint(o.sy), fmt.Sprint(o.wa), fmt.Sprint(o.st), fmt.Sprint(o.id)}})
+			t.rows = append(t.rows,
+				row{cells: []string{fmt.Sprint(o.us), fmt.Sprint(o.sy), fmt.Sprint(o.wa),
+					fmt.Sprint(o.st), fmt.Sprint(o.id)}})
 		}
 	}
 	c = t.cpuUse()
@@ -92,7 +94,8 @@ func (d device) judge(v *verdict, c cpuUse, n int) {
 		v.candidate("disk-wait", c.wa/100, proof)
 		v.means("%s is busy all the time and finishes no request: those under way are stuck in it, or below it", d.name)
 		v.not("a busy device without requests is not at ease: who waits for those under way is not in it")
-		v.next("for i in 1 2 3 4 5; do ps -eLo state,wchan:32,comm | grep ^D; sleep 1; done", "which threads stay in D, and where in the kernel")
+		v.next("for i in 1 2 3 4 5; do ps -eLo state,wchan:32,comm | grep ^D; sleep 1; done",
+			"which threads stay in D, and where in the kernel")
 		v.next("dmesg -T | tail -50", "whether the device, or what it is made of, reports errors")
 		return
 	}

@@ -33,7 +33,8 @@ func (d device) lateByOne(v *verdict) {
 	case v.Means != "":
 		return
 	case d.peak >= awaitSlow:
-		v.candidate("disk-wait", 0, fmt.Sprintf("%s: %s ms a request in one report, at %s requests/s; %s ms at the median of all", d.name, plain(d.peak), plain(d.peakRate), plain(d.worst())))
+		v.candidate("disk-wait", 0,
+			fmt.Sprintf("%s: %s ms a request in one report, at %s requests/s; %s ms at the median of all", d.name, plain(d.peak), plain(d.peakRate), plain(d.worst())))
 	case d.worst() >= awaitSome && d.reads+d.writes >= 1 && d.util >= utilSome:
 		v.unsure = true
 	default:

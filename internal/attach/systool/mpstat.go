@@ -79,7 +79,9 @@ func (t *table) overflowed(r row) string {
 func (t *table) flaw(v *verdict) {
 	for _, r := range t.rows {
 		if bad := t.overflowed(r); bad != "" && len(r.cells) > 0 {
-			v.Flaws = append(v.Flaws, fmt.Sprintf("CPU %s at %s: %s is no share: a counter fell, and the row is left out", r.cells[0], r.time, bad))
+			v.Flaws = append(v.Flaws,
+				fmt.Sprintf("CPU %s at %s: %s is no share: a counter fell, and the row is left out",
+					r.cells[0], r.time, bad))
 			return
 		}
 	}
@@ -166,8 +168,10 @@ func (v *verdict) cpus(all []cpuRows, count int) {
 	busiest := busiestCPU(all)
 	if whole >= 0 {
 		c := all[whole].use
-		if sum, ok := meanOf(all); ok && (each >= count || count == 0) && each > 1 && max(sum.id-c.id, c.id-sum.id) >= contradicts {
-			v.Flaws = append(v.Flaws, fmt.Sprintf("its row of all CPUs (%s %% idle), which contradicts their own rows (%s %% in the mean)", plain(c.id), plain(sum.id)))
+		if sum, ok := meanOf(all); ok && (each >= count || count == 0) && each > 1 &&
+			max(sum.id-c.id, c.id-sum.id) >= contradicts {
+			v.Flaws = append(v.Flaws,
+				fmt.Sprintf("its row of all CPUs (%s %% idle), which contradicts their own rows (%s %% in the mean)", plain(c.id), plain(sum.id)))
 			c, v.torn, v.unsure = sum, true, true
 		}
 		c.cpus = count
@@ -178,7 +182,8 @@ func (v *verdict) cpus(all []cpuRows, count int) {
 		v.figure("%s%s", c, of)
 		one := oneCPU(all)
 		if one != nil && one.use.wa >= 50 && c.wa < 50 {
-			v.figure("CPU %s: %s %% iowait, %s %% system", one.cpu, plain(one.use.wa), plain(one.use.sy+one.use.hi+one.use.si))
+			v.figure("CPU %s: %s %% iowait, %s %% system", one.cpu, plain(one.use.wa),
+				plain(one.use.sy+one.use.hi+one.use.si))
 			c.oneWaits(v, one)
 		}
 		evenSoft(v, all, c)
@@ -240,7 +245,8 @@ func meanOf(all []cpuRows) (sum cpuUse, ok bool) {
 	if n == 0 {
 		return sum, false
 	}
-	sum.us, sum.sy, sum.wa, sum.st, sum.id, sum.hi, sum.si = sum.us/n, sum.sy/n, sum.wa/n, sum.st/n, sum.id/n, sum.hi/n, sum.si/n
+	sum.us, sum.sy, sum.wa, sum.st, sum.id, sum.hi, sum.si = sum.us/n, sum.sy/n, sum.wa/n, sum.st/n,
+		sum.id/n, sum.hi/n, sum.si/n
 	return sum, true
 }
 
@@ -267,7 +273,8 @@ func oneCPU(all []cpuRows) (most *cpuRows) {
 func busiestCPU(all []cpuRows) (most *cpuRows) {
 	busy := func(c cpuUse) float64 { return 100 - c.id - c.wa }
 	for i, c := range all {
-		if c.cpu != "all" && c.use.id+c.use.wa+c.use.us+c.use.sy+c.use.si+c.use.hi > 1 && (most == nil || busy(c.use) > busy(most.use)) {
+		if c.cpu != "all" && c.use.id+c.use.wa+c.use.us+c.use.sy+c.use.si+c.use.hi > 1 &&
+			(most == nil || busy(c.use) > busy(most.use)) {
 			most = &all[i]
 		}
 	}
@@ -282,9 +289,11 @@ func (v *verdict) skew(all []cpuRows, busiest *cpuRows, c cpuUse) {
 	v.figure("CPU %s is full (%s), the others are not", busiest.cpu, busiest.use)
 	v.unsure = true
 	if busiest.use.si >= 30 {
-		v.candidate("softirq", busiest.use.si/100, fmt.Sprintf("CPU %s: %s %% in soft interrupts", busiest.cpu, plain(busiest.use.si)))
+		v.candidate("softirq", busiest.use.si/100, fmt.Sprintf("CPU %s: %s %% in soft interrupts",
+			busiest.cpu, plain(busiest.use.si)))
 		v.next("cat /proc/softirqs /proc/interrupts", "which interrupts CPU "+busiest.cpu+" serves")
-		v.means("CPU %s is full, %s %% of its time in soft interrupts, while the others have room", busiest.cpu, plain(busiest.use.si))
+		v.means("CPU %s is full, %s %% of its time in soft interrupts, while the others have room",
+			busiest.cpu, plain(busiest.use.si))
 	}
 	v.means("CPU %s is full while the others have room: one thread, or interrupts that only it serves", busiest.cpu)
 	v.next("pidstat -t 1 10", "which thread runs on CPU "+busiest.cpu)

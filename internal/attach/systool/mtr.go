@@ -93,13 +93,16 @@ func readMTR(p *attach.Part) attach.Reading {
 	}
 	v.Title = fmt.Sprintf("mtr, %s that answer, %d packets each", attach.Plural(len(hops), "hop"), last.sent)
 	if least < most {
-		v.Title = fmt.Sprintf("mtr, %s that answer, %d to %d packets each", attach.Plural(len(hops), "hop"), least, most)
+		v.Title = fmt.Sprintf("mtr, %s that answer, %d to %d packets each",
+			attach.Plural(len(hops), "hop"), least, most)
 	}
-	v.figure("%s: %s ms on average, %s at best, %s at worst, %s %% lost", last, plain(last.avg), plain(last.best), plain(last.worst), plain(last.loss))
+	v.figure("%s: %s ms on average, %s at best, %s at worst, %s %% lost", last, plain(last.avg),
+		plain(last.best), plain(last.worst), plain(last.loss))
 	v.not("loss at a hop behind which packets arrive is that router's own limit of answers, and no loss")
 	lost, late := mtrOrigins(hops)
 	if late >= 0 {
-		text := fmt.Sprintf("%s: %s ms on average, %s at best, %s at worst", hops[late], plain(hops[late].avg), plain(hops[late].best), plain(hops[late].worst))
+		text := fmt.Sprintf("%s: %s ms on average, %s at best, %s at worst", hops[late],
+			plain(hops[late].avg), plain(hops[late].best), plain(hops[late].worst))
 		v.figure("%s", text)
 		v.outside("the network, from "+hops[late].String()+" on: round trips swing", 0, text)
 		v.means("round trips swing from %s on, and all behind it have that too: packets queue there or before it", hops[late])

@@ -10,8 +10,9 @@ import (
 )
 
 var netstatSums = &attach.Kind{
-	Name:  "netstat -s",
-	Hints: []string{"Ip:", "Ip6", "Tcp", "Udp", "Icmp", "IpExt", "MPTcp", "#kernel", "segments", "listen queue", "SYNs to", "connection openings", "connection attempts", "resets sent"},
+	Name: "netstat -s",
+	Hints: []string{"Ip:", "Ip6", "Tcp", "Udp", "Icmp", "IpExt", "MPTcp", "#kernel", "segments",
+		"listen queue", "SYNs to", "connection openings", "connection attempts", "resets sent"},
 	Claim: claimNetstat,
 	Read:  readNetstat,
 }
@@ -51,8 +52,10 @@ var netstatFigures = []struct{ match, say string }{
 	{`(\d+) packet receive errors|UdpInErrors +(\d+)`, "UDP packets were lost on receipt"},
 	{`TCPReqQFullDrop: (\d+)|TcpExtTCPReqQFullDrop +(\d+)`, "requests for a connection were dropped"},
 	{`TCPTimeWaitOverflow: (\d+)|TcpExtTCPTimeWaitOverflow +(\d+)`, "the table of TIME-WAIT sockets overflowed"},
-	{`(\d+) connections reset due to unexpected data|TcpExtTCPAbortOnData +(\d+)`, "connections were reset since data came for a socket that was closed"},
-	{`(\d+) packets pruned from receive queue|TcpExtPruneCalled +(\d+)`, "a socket's queue was pruned for lack of room"},
+	{`(\d+) connections reset due to unexpected data|TcpExtTCPAbortOnData +(\d+)`,
+		"connections were reset since data came for a socket that was closed"},
+	{`(\d+) packets pruned from receive queue|TcpExtPruneCalled +(\d+)`,
+		"a socket's queue was pruned for lack of room"},
 	{`TCPBacklogDrop: (\d+)|TcpExtTCPBacklogDrop +(\d+)`, "segments were dropped while the socket was in use"},
 }
 
@@ -113,7 +116,8 @@ func readNetstat(p *attach.Part) attach.Reading {
 		if opened > sent {
 			safe = ", which is not safe: there are fewer segments than connections, so a counter went over its 32 bits"
 		}
-		said[netstatAgain] = fmt.Sprintf("%s of %s segments were sent again since boot (%s %%)%s", plain(again), plain(sent), plain(100*again/sent), safe)
+		said[netstatAgain] = fmt.Sprintf("%s of %s segments were sent again since boot (%s %%)%s",
+			plain(again), plain(sent), plain(100*again/sent), safe)
 	} else if again > 0 {
 		said[netstatAgain] = plain(again) + " segments were sent again since boot"
 	}

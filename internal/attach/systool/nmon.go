@@ -93,7 +93,8 @@ func readNmon(p *attach.Part) attach.Reading {
 		v.means("no sample of the CPUs is in it")
 		return v.done()
 	}
-	c := cpuUse{us: cpu.median("User%"), sy: cpu.median("Sys%"), wa: cpu.median("Wait%"), id: cpu.median("Idle%"), st: max(0, cpu.median("Steal%")),
+	c := cpuUse{us: cpu.median("User%"), sy: cpu.median("Sys%"), wa: cpu.median("Wait%"),
+		id: cpu.median("Idle%"), st: max(0, cpu.median("Steal%")),
 		samples: n, runnable: procs.median("Runnable"), blocked: procs.median("Blocked")}
 	c.cpus, _ = whole(cmp.Or(said["cpus"], "0"))
 	v.figure("CPUs: %s (medians)", c)
@@ -110,7 +111,8 @@ func readNmon(p *attach.Part) attach.Reading {
 		v.figure("the busiest disk is %s: %s %% (median)", name, plain(most))
 	}
 	if in, out := vm.median("pswpin"), vm.median("pswpout"); in > 0 || out > 0 { // pages a second
-		v.swapping(in*4096, max(0, out)*4096, n, fmt.Sprintf("swap in %s/s, out %s/s", bytes(in*4096), bytes(max(0, out)*4096)))
+		v.swapping(in*4096, max(0, out)*4096, n,
+			fmt.Sprintf("swap in %s/s, out %s/s", bytes(in*4096), bytes(max(0, out)*4096)))
 	}
 	v.Glance = n < enoughSamples
 	c.judge(v)
@@ -120,7 +122,8 @@ func readNmon(p *attach.Part) attach.Reading {
 }
 
 // pmstat is PCP's vmstat. Its CPUs have neither iowait nor steal.
-var pmstat = grid{name: "pmstat", heads: []string{"loadavg memory swap io system cpu", "1 min swpd free buff cache pi po bi bo in cs us sy id"}, notes: pattern.New(`^@ \w{3} \w{3} +\d+ `),
+var pmstat = grid{name: "pmstat", heads: []string{"loadavg memory swap io system cpu",
+	"1 min swpd free buff cache pi po bi bo in cs us sy id"}, notes: pattern.New(`^@ \w{3} \w{3} +\d+ `),
 	row: func(f []string) bool {
 		if len(f) != 14 || !numeric(f[:1]) {
 			return false
@@ -144,7 +147,8 @@ func readPmstat(v *verdict, rows [][]string) {
 		return attach.Median(all)
 	}
 	load := column(0)
-	v.figure("CPUs: %s %% user, %s %% system, %s %% idle (medians)", plain(column(11)), plain(column(12)), plain(column(13)))
+	v.figure("CPUs: %s %% user, %s %% system, %s %% idle (medians)", plain(column(11)),
+		plain(column(12)), plain(column(13)))
 	v.figure("load %s", fixed(load))
 	in, out := column(5), column(6)
 	if in+out > 0 {
@@ -177,7 +181,8 @@ var pmval = &attach.Kind{
 			return 0
 		}
 		for i, l := range lines[:n] { // prose below it is not its own
-			if t := strings.TrimSpace(l.Text); t != "" && !pmvalHead.MatchString(t) && !pmvalRow(fields(t)) && i > heads+3 {
+			if t := strings.TrimSpace(l.Text); t != "" && !pmvalHead.MatchString(t) &&
+				!pmvalRow(fields(t)) && i > heads+3 {
 				return i
 			}
 		}

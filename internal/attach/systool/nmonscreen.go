@@ -39,7 +39,8 @@ func nmonInner(text string) (string, bool) {
 func claimNmonScreen(lines []paste.Line) int {
 	known := func(text string) bool {
 		inner, boxed := nmonInner(text)
-		return nmonTop.MatchString(strings.TrimSpace(text)) || boxed && (nmonHead.MatchString(inner) || nmonTitle.MatchString(inner))
+		return nmonTop.MatchString(strings.TrimSpace(text)) || boxed &&
+			(nmonHead.MatchString(inner) || nmonTitle.MatchString(inner))
 	}
 	if !known(lines[0].Text) {
 		return 0

@@ -10,8 +10,9 @@ import (
 )
 
 var numastat = &attach.Kind{
-	Name:  "numastat",
-	Hints: []string{"node", "Node", "numa_", "Numa_", "Token ", "PID ", "nterleave_", "----------------  ---------------"},
+	Name: "numastat",
+	Hints: []string{"node", "Node", "numa_", "Numa_", "Token ", "PID ", "nterleave_",
+		"----------------  ---------------"},
 	Claim: claimNumastat,
 	Read:  readNumastat,
 }
@@ -40,7 +41,8 @@ func numaNodes(f []string) bool {
 }
 
 func numaTitle(text string) bool {
-	return strings.HasPrefix(text, "Per-node ") || strings.HasPrefix(text, "Token ") && strings.HasSuffix(text, "not in hash table.") ||
+	return strings.HasPrefix(text, "Per-node ") || strings.HasPrefix(text, "Token ") &&
+		strings.HasSuffix(text, "not in hash table.") ||
 		strings.HasPrefix(text, "PID ") && len(text) < 20
 }
 
@@ -56,7 +58,8 @@ func claimNumastat(lines []paste.Line) int {
 			next, ok := following(lines, at+1)
 			if at == 0 && ok {
 				n := fields(next.Text)
-				if !(numaTitle(strings.TrimSpace(next.Text)) || numaNodes(n) || strings.HasPrefix(next.Text, " ---") || strings.HasPrefix(strings.TrimSpace(next.Text), "---") ||
+				if !(numaTitle(strings.TrimSpace(next.Text)) || numaNodes(n) ||
+					strings.HasPrefix(next.Text, " ---") || strings.HasPrefix(strings.TrimSpace(next.Text), "---") ||
 					len(n) > 1 && slices.Contains(numaRows, strings.ToLower(n[0]))) {
 					return false
 				}
@@ -178,9 +181,11 @@ func numaMemory(v *verdict, rows map[string][]float64, nodes int) {
 	}
 	gap := numaGap(rows)
 	if nodes > 1 && least < 0.02 && most > 0.10 {
-		v.risk("direct-reclaim", fmt.Sprintf("one node has %s %% of its memory free, another %s %%", plain(100*least), plain(100*most)))
+		v.risk("direct-reclaim", fmt.Sprintf("one node has %s %% of its memory free, another %s %%",
+			plain(100*least), plain(100*most)))
 		v.means("memory is uneven: a thread that may only use the full node has to free memory first")
-		v.next("sysctl vm.zone_reclaim_mode; grep -E 'allocstall|zone_reclaim' /proc/vmstat", "whether allocations reclaim although another node has memory")
+		v.next("sysctl vm.zone_reclaim_mode; grep -E 'allocstall|zone_reclaim' /proc/vmstat",
+			"whether allocations reclaim although another node has memory")
 		return
 	}
 	v.means("no node is out of memory%s", gap)
@@ -196,7 +201,8 @@ func numaGap(rows map[string][]float64) string {
 		}
 		return 0
 	}
-	used, known := last("MemUsed"), last("FilePages")+last("AnonPages")+last("Slab")+last("PageTables")+last("KernelStack")
+	used, known := last("MemUsed"), last("FilePages")+last("AnonPages")+last("Slab")+
+		last("PageTables")+last("KernelStack")
 	if rows["AnonPages"] == nil || rows["FilePages"] == nil || known <= 0 || used-known < 0.25*used {
 		return ""
 	}

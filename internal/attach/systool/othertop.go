@@ -28,7 +28,8 @@ func claimBusyboxTop(lines []paste.Line) int {
 	n := attach.ClaimWhile(lines, func(_ int, text string) bool {
 		text = strings.TrimSpace(text)
 		switch {
-		case busyboxMem.MatchString(text), busyboxCPU.MatchString(text), strings.Contains(text, "%VSZ") && strings.Contains(text, "PPID"),
+		case busyboxMem.MatchString(text), busyboxCPU.MatchString(text),
+			strings.Contains(text, "%VSZ") && strings.Contains(text, "PPID"),
 			sure && strings.Contains(text, "%MEM") && strings.Contains(text, "PPID"):
 			sure = true
 			return true
@@ -58,7 +59,8 @@ func readBusyboxTop(p *attach.Part) attach.Reading {
 			for i := 1; i < 6; i++ {
 				kb[i], _ = number(m[i])
 			}
-			s = screen{mem: memory{total: (kb[1] + kb[2]) * 1024, free: kb[2] * 1024, available: (kb[2] + max(0, kb[4]+kb[5]-kb[3])) * 1024}}
+			s = screen{mem: memory{total: (kb[1] + kb[2]) * 1024, free: kb[2] * 1024,
+				available: (kb[2] + max(0, kb[4]+kb[5]-kb[3])) * 1024}}
 			broken = ""
 			if kb[4]+kb[5] > kb[1]+kb[2] {
 				broken = fmt.Sprintf("%sK buff and %sK cached are more than all memory, %.0fK: a bug of this top, and they are left out", m[4], m[5], kb[1]+kb[2])
@@ -101,7 +103,8 @@ func readBusyboxTop(p *attach.Part) attach.Reading {
 	switch {
 	case broken != "":
 		v.Flaws = append(v.Flaws, broken)
-		v.figure("memory: %s of %s free; how much more the page cache would give is not known", bytes(last.mem.free), bytes(last.mem.total))
+		v.figure("memory: %s of %s free; how much more the page cache would give is not known",
+			bytes(last.mem.free), bytes(last.mem.total))
 		last.mem = memory{}
 	case last.mem.total > 0:
 		v.figure("memory: %s of %s free or cached", bytes(last.mem.available), bytes(last.mem.total))

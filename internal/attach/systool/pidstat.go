@@ -68,7 +68,8 @@ type demand struct{ ran, want, threadsRan, threadsWant float64 }
 // maxTasks bounds what one part may name.
 const maxTasks = 1 << 16
 
-var pidstatFigures = []string{"%usr", "%system", "%wait", "%CPU", "majflt/s", "minflt/s", "cswch/s", "nvcswch/s", "kB_rd/s", "kB_wr/s", "iodelay"}
+var pidstatFigures = []string{"%usr", "%system", "%wait", "%CPU", "majflt/s", "minflt/s", "cswch/s",
+	"nvcswch/s", "kB_rd/s", "kB_wr/s", "iodelay"}
 
 func parsePidstat(p *attach.Part) (run pidstatRun) {
 	s := parseSysstat(p)
@@ -160,7 +161,8 @@ func (one *task) settle(t *table, n int) {
 			*m.into = max(0, attach.Sum(list)/float64(n))
 		}
 	}
-	for i, into := range []*float64{&one.usr, &one.sys, &one.wait, &one.use, &one.majflt, &one.minflt, &one.cswch, &one.nvcswch, &one.read, &one.write, &one.iodelay} {
+	for i, into := range []*float64{&one.usr, &one.sys, &one.wait, &one.use, &one.majflt,
+		&one.minflt, &one.cswch, &one.nvcswch, &one.read, &one.write, &one.iodelay} {
 		mid(pidstatFigures[i], into)
 	}
 }
@@ -176,7 +178,8 @@ func (one *task) String() string {
 }
 
 // kernelThreads are starts of names of the kernel's own threads. Their waits are no service's.
-var kernelThreads = []string{"kworker/", "jbd2/", "kswapd", "ksoftirqd/", "flush-", "xfsaild", "xfs-", "kcompactd", "khugepaged", "migration/", "rcu_", "md", "dm-", "loop", "scsi_", "txg_"}
+var kernelThreads = []string{"kworker/", "jbd2/", "kswapd", "ksoftirqd/", "flush-", "xfsaild",
+	"xfs-", "kcompactd", "khugepaged", "migration/", "rcu_", "md", "dm-", "loop", "scsi_", "txg_"}
 
 func (one *task) kernel() bool {
 	return slices.ContainsFunc(kernelThreads, func(s string) bool { return strings.HasPrefix(one.name, s) })
@@ -267,7 +270,8 @@ func (run *pidstatRun) boot(v *verdict) attach.Reading {
 	if run.columns["majflt/s"] {
 		for _, one := range run.top(func(t *task) float64 { return max(t.rssLast, t.majflt) }) {
 			if len(v.Figures) < 3 {
-				v.figure("%s: %s major faults/s on average since boot; %s resident now", one, plain(one.majflt), bytes(one.rssLast))
+				v.figure("%s: %s major faults/s on average since boot; %s resident now", one,
+					plain(one.majflt), bytes(one.rssLast))
 			}
 		}
 	}

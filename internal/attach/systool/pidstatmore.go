@@ -72,7 +72,8 @@ func (run *pidstatRun) waits(v *verdict) {
 	proof := fmt.Sprintf("%s waits for a CPU %s %% of the time", most, plain(most.wait))
 	v.Figures = slices.Insert(v.Figures, 0, proof)
 	if len(waiters) > 1 {
-		v.Figures[0] += fmt.Sprintf("; %%wait of %d tasks: %s to %s %%", len(waiters), plain(low.wait), plain(most.wait))
+		v.Figures[0] += fmt.Sprintf("; %%wait of %d tasks: %s to %s %%", len(waiters),
+			plain(low.wait), plain(most.wait))
 	}
 	if !run.threads {
 		v.not("without -t, %wait is the main thread's only: other threads may wait longer")
@@ -88,10 +89,12 @@ func (run *pidstatRun) waits(v *verdict) {
 	case known && ran < 0.6*float64(cpus):
 		v.unsure = true
 		if most.wait < waitMuch {
-			v.means("%s waits for a CPU %s %% of the time, though the tasks shown leave CPUs free", most, plain(most.wait))
+			v.means("%s waits for a CPU %s %% of the time, though the tasks shown leave CPUs free",
+				most, plain(most.wait))
 			break
 		}
-		v.candidate("cpu-throttled", most.wait/100, proof, fmt.Sprintf("yet the tasks shown use only %s of %d CPUs", plain(ran), cpus))
+		v.candidate("cpu-throttled", most.wait/100, proof,
+			fmt.Sprintf("yet the tasks shown use only %s of %d CPUs", plain(ran), cpus))
 		v.candidate("cpu-contention", most.wait/100, proof, "tasks may be bound to few CPUs")
 		v.next("cat /sys/fs/cgroup/CGROUP/cpu.stat", "nr_throttled: a wait for quota counts as %wait as well")
 		v.means("%s waits for a CPU %s %% of the time, though the tasks shown leave CPUs free", most, plain(most.wait))
@@ -109,7 +112,8 @@ func (run *pidstatRun) waits(v *verdict) {
 
 // contention: the tasks wait, and they fill the CPUs. Two columns agree.
 func (run *pidstatRun) contention(v *verdict, proof string, want, ran float64, cpus int) {
-	demand := fmt.Sprintf("%s tasks ran or wanted to on %d CPUs, which they filled to %s %%", plain(want), cpus, plain(100*ran/float64(cpus)))
+	demand := fmt.Sprintf("%s tasks ran or wanted to on %d CPUs, which they filled to %s %%",
+		plain(want), cpus, plain(100*ran/float64(cpus)))
 	share := (want - ran) / max(want, 1e-9)
 	sure := finding.Possible
 	if run.samples >= enoughSamples || run.averages {
@@ -165,11 +169,14 @@ func (run *pidstatRun) resident(v *verdict) {
 	one := large[0]
 	text := fmt.Sprintf("%s: %s resident", one, bytes(one.rssLast))
 	if one.rssFirst > 0 && one.rssLast != one.rssFirst {
-		text = fmt.Sprintf("%s: resident %s in the first sample, %s in the last", one, bytes(one.rssFirst), bytes(one.rssLast))
+		text = fmt.Sprintf("%s: resident %s in the first sample, %s in the last", one,
+			bytes(one.rssFirst), bytes(one.rssLast))
 	}
 	v.figure("%s", text)
-	if faults := run.top(func(t *task) float64 { return t.minfltMost }); len(faults) > 0 && faults[0].minfltMost >= minorMany {
-		v.figure("%s: up to %s minor faults/s: memory that it touches first, and no disk", faults[0], plain(faults[0].minfltMost))
+	if faults := run.top(func(t *task) float64 { return t.minfltMost }); len(faults) > 0 &&
+		faults[0].minfltMost >= minorMany {
+		v.figure("%s: up to %s minor faults/s: memory that it touches first, and no disk",
+			faults[0], plain(faults[0].minfltMost))
 	}
 }
 
@@ -216,7 +223,8 @@ func (run *pidstatRun) disk(v *verdict) {
 		seconds = 1
 	}
 	share := one.iodelay / 100 / seconds // USER_HZ is 100 on all machines that matter
-	proof := fmt.Sprintf("%s waits for the disk %s %% of the time (iodelay %s ticks of 10 ms)", one, plain(100*min(1, share)), plain(one.iodelay))
+	proof := fmt.Sprintf("%s waits for the disk %s %% of the time (iodelay %s ticks of 10 ms)", one,
+		plain(100*min(1, share)), plain(one.iodelay))
 	v.figure("%s", proof)
 	switch {
 	case share >= 0.2 && !run.averages:
@@ -318,7 +326,8 @@ func (run *pidstatRun) journal(v *verdict) {
 		v.figure("%s", text)
 		v.candidate("disk-wait", part(share), text)
 		v.means("%s, the journal's thread: whoever calls fsync waits for it", text)
-		v.next("strace -f -T -e trace=fsync,fdatasync -p PID", "whether the service calls fsync, and how long each takes")
+		v.next("strace -f -T -e trace=fsync,fdatasync -p PID",
+			"whether the service calls fsync, and how long each takes")
 		return
 	}
 }
@@ -330,7 +339,8 @@ func (run *pidstatRun) switches(v *verdict) {
 	forced := run.top(func(t *task) float64 { return t.nvcswch })
 	own := run.top(func(t *task) float64 { return t.cswch })
 	if len(forced) > 0 && forced[0].nvcswch >= 1 {
-		v.figure("%s: %s involuntary switches/s, %s voluntary", forced[0], plain(forced[0].nvcswch), plain(forced[0].cswch))
+		v.figure("%s: %s involuntary switches/s, %s voluntary", forced[0], plain(forced[0].nvcswch),
+			plain(forced[0].cswch))
 	} else if len(own) > 0 {
 		v.figure("%s: %s voluntary switches/s", own[0], plain(own[0].cswch))
 	}

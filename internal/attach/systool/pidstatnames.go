@@ -11,10 +11,14 @@ import (
 // for a table. Versions before 10.1 have no UID, those before 11.5.7 no %wait, and iodelay came
 // with 11.0.
 var pidstatColumns = map[byte][][]string{
-	'u': {{"UID", "PID", "%usr", "%system", "%guest", "%wait", "%CPU", "CPU"}, {"UID", "PID", "%usr", "%system", "%guest", "%CPU", "CPU"}, {"PID", "%usr", "%system", "%guest", "%CPU", "CPU"}},
+	'u': {{"UID", "PID", "%usr", "%system", "%guest", "%wait", "%CPU", "CPU"},
+		{"UID", "PID", "%usr", "%system", "%guest", "%CPU", "CPU"},
+		{"PID", "%usr", "%system", "%guest", "%CPU", "CPU"}},
 	'w': {{"UID", "PID", "cswch/s", "nvcswch/s"}, {"PID", "cswch/s", "nvcswch/s"}},
-	'd': {{"UID", "PID", "kB_rd/s", "kB_wr/s", "kB_ccwr/s", "iodelay"}, {"UID", "PID", "kB_rd/s", "kB_wr/s", "kB_ccwr/s"}, {"PID", "kB_rd/s", "kB_wr/s", "kB_ccwr/s"}},
-	'r': {{"UID", "PID", "minflt/s", "majflt/s", "VSZ", "RSS", "%MEM"}, {"PID", "minflt/s", "majflt/s", "VSZ", "RSS", "%MEM"}},
+	'd': {{"UID", "PID", "kB_rd/s", "kB_wr/s", "kB_ccwr/s", "iodelay"},
+		{"UID", "PID", "kB_rd/s", "kB_wr/s", "kB_ccwr/s"}, {"PID", "kB_rd/s", "kB_wr/s", "kB_ccwr/s"}},
+	'r': {{"UID", "PID", "minflt/s", "majflt/s", "VSZ", "RSS", "%MEM"},
+		{"PID", "minflt/s", "majflt/s", "VSZ", "RSS", "%MEM"}},
 }
 
 // filteredNames are the columns of rows that lost their names to a filter, as in "pidstat -w 10 1 |

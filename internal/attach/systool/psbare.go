@@ -78,7 +78,8 @@ func bareState(f []string) int {
 // in the background.
 func psReclaimer(v *verdict, all []process) {
 	for _, one := range all {
-		if strings.HasPrefix(one.name, "kswapd") && strings.HasPrefix(one.state, "D") && one.wchan != "" && one.wchan != "-" {
+		if strings.HasPrefix(one.name, "kswapd") && strings.HasPrefix(one.state, "D") &&
+			one.wchan != "" && one.wchan != "-" {
 			text := fmt.Sprintf("%s is in D itself, in %s: it frees no memory meanwhile", one.name, one.wchan)
 			v.figure("%s", text)
 			v.proves("direct-reclaim", text)

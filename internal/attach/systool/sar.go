@@ -113,7 +113,8 @@ func (t *table) episode(v *verdict, column, cause string, much float64) {
 		}
 	}
 	if f := t.num(worst, column); f >= much {
-		v.candidate(cause, 0, fmt.Sprintf("%s %s at %s, %s at the median", column, plain(f), worst.time, plain(t.median(column))))
+		v.candidate(cause, 0, fmt.Sprintf("%s %s at %s, %s at the median", column, plain(f),
+			worst.time, plain(t.median(column))))
 		v.means("%s was %s at %s: whether the service was slow then is not in it", column, plain(f), worst.time)
 	}
 }
@@ -129,7 +130,8 @@ func (s *sysstatTables) sarQueue(v *verdict) {
 	if s.cpus > 0 {
 		of = fmt.Sprintf(" on %d CPUs", s.cpus)
 	}
-	v.figure("runq-sz %s at the median (%s to %s)%s, load %s", plain(queue), plain(lo), plain(hi), of, fixed(t.median("ldavg-1")))
+	v.figure("runq-sz %s at the median (%s to %s)%s, load %s", plain(queue), plain(lo), plain(hi),
+		of, fixed(t.median("ldavg-1")))
 	if len(t.rows) >= enoughSamples { // no rule finds a queue by fewer
 		v.fact(RunQueue, queue)
 		if s.cpus > 0 {
@@ -142,7 +144,8 @@ func (s *sysstatTables) sarQueue(v *verdict) {
 		share := (queue - float64(s.cpus)) / queue
 		v.candidate("cpu-contention", share, proof)
 		v.candidate("runqueue-saturation", share, proof)
-		v.means("more threads want to run than there are CPUs: %s on %d, in %s", plain(queue), s.cpus, samples(len(t.rows)))
+		v.means("more threads want to run than there are CPUs: %s on %d, in %s", plain(queue),
+			s.cpus, samples(len(t.rows)))
 		v.not("whose threads wait, and whether they are the service's")
 		v.next("pidstat -u -w -t -p PID 1 10", "%wait and nvcswch/s of the service's own threads")
 	case s.cpus > 0 && queue >= queueMatters*float64(s.cpus)+1:
@@ -280,7 +283,8 @@ func (s *sysstatTables) sarPaging(v *verdict) {
 			v.not("which threads, and for how long each")
 			v.next("grep -E 'allocstall|compact_stall' /proc/vmstat; sleep 10; grep -E 'allocstall|compact_stall' /proc/vmstat", "how often allocations stall")
 		case most > 0:
-			v.candidate("direct-reclaim", 0, fmt.Sprintf("pgscand/s %s at most, %s at the median", plain(most), plain(direct)))
+			v.candidate("direct-reclaim", 0, fmt.Sprintf("pgscand/s %s at most, %s at the median",
+				plain(most), plain(direct)))
 			v.means("in some samples threads freed memory themselves: %s pages/s at most", plain(most))
 		default:
 			v.against("direct-reclaim", "pgscand/s 0 in all samples")
@@ -301,7 +305,8 @@ func (s *sysstatTables) sarDisks(v *verdict) {
 	t := s.with("DEV", "await")
 	if t == nil {
 		if t := s.with("tps", "bread/s"); t != nil {
-			v.figure("%s transfers/s, reads %s/s, writes %s/s", plain(t.median("tps")), bytes(t.median("bread/s")*512), bytes(t.median("bwrtn/s")*512))
+			v.figure("%s transfers/s, reads %s/s, writes %s/s", plain(t.median("tps")),
+				bytes(t.median("bread/s")*512), bytes(t.median("bwrtn/s")*512))
 		}
 		return
 	}
@@ -313,7 +318,9 @@ func (s *sysstatTables) sarDisks(v *verdict) {
 			last = r.time
 		}
 		one := diskRow{names: sarDiskNames}
-		for _, c := range []string{t.cell(r, "tps"), t.cell(r, "await"), t.cell(r, "aqu-sz", "avgqu-sz"), t.cell(r, "%util"), t.cell(r, "rd_sec/s", "rkB/s"), t.cell(r, "wr_sec/s", "wkB/s")} {
+		for _, c := range []string{t.cell(r, "tps"), t.cell(r, "await"),
+			t.cell(r, "aqu-sz", "avgqu-sz"), t.cell(r, "%util"), t.cell(r, "rd_sec/s", "rkB/s"),
+			t.cell(r, "wr_sec/s", "wkB/s")} {
 			v, _ := number(c)
 			one.values = append(one.values, v)
 		}

@@ -14,7 +14,8 @@ func (s *sysstatTables) sarNetwork(v *verdict) {
 			one := byName[name]
 			drops := one.median("rxdrop/s") + one.median("txdrop/s") + one.median("rxfifo/s")
 			if drops >= 1 {
-				v.outside("the network: "+name+" drops packets", 0, fmt.Sprintf("%s drops %s packets/s", name, plain(drops)))
+				v.outside("the network: "+name+" drops packets", 0,
+					fmt.Sprintf("%s drops %s packets/s", name, plain(drops)))
 				v.means("%s drops %s packets/s", name, plain(drops))
 			}
 		}
@@ -26,7 +27,8 @@ func (s *sysstatTables) sarNetwork(v *verdict) {
 		busiest, most := "", -1.0
 		byName := t.group()
 		for name, one := range byName {
-			if f := one.median("rxkB/s") + one.median("txkB/s") + one.median("rxbyt/s")/1024 + one.median("txbyt/s")/1024; f > most || f == most && name < busiest {
+			if f := one.median("rxkB/s") + one.median("txkB/s") + one.median("rxbyt/s")/1024 +
+				one.median("txbyt/s")/1024; f > most || f == most && name < busiest {
 				busiest, most = name, f
 			}
 		}
@@ -37,7 +39,8 @@ func (s *sysstatTables) sarNetwork(v *verdict) {
 		if one == nil {
 			return
 		}
-		v.figure("%s: %s/s in and out, %s packets/s in, %s out%s", busiest, kB(most), plain(one.median("rxpck/s")), plain(one.median("txpck/s")), small(one))
+		v.figure("%s: %s/s in and out, %s packets/s in, %s out%s", busiest, kB(most),
+			plain(one.median("rxpck/s")), plain(one.median("txpck/s")), small(one))
 		t.links(v)
 	}
 	if t := s.with("retrans/s", "isegerr/s"); t != nil {
@@ -81,7 +84,8 @@ func (t *table) withoutBytes(v *verdict) bool {
 		return false
 	}
 	v.unsure = true
-	v.figure("%s: %s packets/s in, %s out, and no bytes in either direction", busiest, plain(one.median("rxpck/s")), plain(one.median("txpck/s")))
+	v.figure("%s: %s packets/s in, %s out, and no bytes in either direction", busiest,
+		plain(one.median("rxpck/s")), plain(one.median("txpck/s")))
 	v.means("the bytes per second are wrong: an interface that carries packets carries bytes. How full the network is, this table does not say")
 	v.next("ip -s link; sleep 10; ip -s link", "bytes of the interfaces, counted by the kernel")
 	return true
@@ -130,7 +134,8 @@ func (t *table) links(v *verdict) {
 		case share > 100.5:
 			v.figure("%s: %%ifutil %s is wrong, since there is no more than 100 %%; its larger direction is %s Gbit/s", name, plain(share), plain(bits/1e9))
 		case share >= linkFull && known(speed):
-			v.outside("the network: the link of "+name+" is full", share/100, fmt.Sprintf("%s: %s %% of its speed is used (%%ifutil)", name, plain(share)))
+			v.outside("the network: the link of "+name+" is full", share/100,
+				fmt.Sprintf("%s: %s %% of its speed is used (%%ifutil)", name, plain(share)))
 			v.means("the link of %s is used to %s %%: packets queue for it", name, plain(share))
 		}
 	}

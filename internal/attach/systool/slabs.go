@@ -18,7 +18,8 @@ func reclaimable(cache string) bool {
 	case "dentry", "buffer_head", "radix_tree_node", "ext4_extent_status":
 		return true
 	}
-	return strings.HasSuffix(cache, "_inode_cache") || cache == "inode_cache" || strings.HasSuffix(cache, "_inode") || strings.HasPrefix(cache, "kmalloc-rcl-")
+	return strings.HasSuffix(cache, "_inode_cache") || cache == "inode_cache" ||
+		strings.HasSuffix(cache, "_inode") || strings.HasPrefix(cache, "kmalloc-rcl-")
 }
 
 // slabs says what the kernel's caches hold.
@@ -101,7 +102,8 @@ func kmallocAlike(v *verdict, rows [][]string) bool {
 		n, _ := number(f[1])
 		var alike []string
 		for _, o := range rows {
-			if m, _ := number(o[1]); strings.HasPrefix(o[7], "kmalloc-") && n >= alikeLeast && math.Abs(m-n) <= alikePart*n {
+			if m, _ := number(o[1]); strings.HasPrefix(o[7], "kmalloc-") && n >= alikeLeast &&
+				math.Abs(m-n) <= alikePart*n {
 				alike = append(alike, o[7])
 			}
 		}

@@ -12,19 +12,23 @@ import (
 )
 
 var ss = &attach.Kind{
-	Name:  "ss",
-	Hints: []string{"Recv-Q", "Active Internet", "Total:", "rto:", "rtt:", "LISTEN", "ESTAB", "SYN", "FIN", "TIME", "CLOS", "LAST", "UNCONN"},
+	Name: "ss",
+	Hints: []string{"Recv-Q", "Active Internet", "Total:", "rto:", "rtt:", "LISTEN", "ESTAB", "SYN",
+		"FIN", "TIME", "CLOS", "LAST", "UNCONN"},
 	Claim: claimSS,
 	Read:  readSS,
 }
 
-var ssStates = []string{"LISTEN", "ESTAB", "ESTABLISHED", "SYN-SENT", "SYN_SENT", "SYN-RECV", "SYN_RECV", "FIN-WAIT-1", "FIN_WAIT1", "FIN-WAIT-2", "FIN_WAIT2",
-	"TIME-WAIT", "TIME_WAIT", "CLOSE-WAIT", "CLOSE_WAIT", "LAST-ACK", "LAST_ACK", "CLOSING", "CLOSED", "CLOSE", "UNCONN"}
+var ssStates = []string{"LISTEN", "ESTAB", "ESTABLISHED", "SYN-SENT", "SYN_SENT", "SYN-RECV",
+	"SYN_RECV", "FIN-WAIT-1", "FIN_WAIT1", "FIN-WAIT-2", "FIN_WAIT2",
+	"TIME-WAIT", "TIME_WAIT", "CLOSE-WAIT", "CLOSE_WAIT", "LAST-ACK", "LAST_ACK", "CLOSING",
+	"CLOSED", "CLOSE", "UNCONN"}
 
 // ssRow takes a row of ss apart, or of netstat -ant: protocol first, state last.
 func ssRow(f []string) (state string, recv, send int, local, peer string, ok bool) {
 	at := 0
-	if len(f) > 0 && slices.Contains([]string{"tcp", "tcp6", "udp", "udp6", "u_str", "u_dgr", "raw", "nl", "p_raw", "v_str", "mptcp", "sctp", "icmp6"}, f[0]) {
+	if len(f) > 0 && slices.Contains([]string{"tcp", "tcp6", "udp", "udp6", "u_str", "u_dgr", "raw",
+		"nl", "p_raw", "v_str", "mptcp", "sctp", "icmp6"}, f[0]) {
 		at = 1
 	}
 	if len(f) < at+4 {
@@ -52,7 +56,8 @@ func ssRow(f []string) (state string, recv, send int, local, peer string, ok boo
 }
 
 func ssHeader(text string) bool {
-	return strings.Contains(text, "Recv-Q") && strings.Contains(text, "Send-Q") && strings.Contains(text, "Local Address")
+	return strings.Contains(text, "Recv-Q") && strings.Contains(text, "Send-Q") &&
+		strings.Contains(text, "Local Address")
 }
 
 // ssInfo is the second line of a connection, by ss -i.
@@ -83,7 +88,8 @@ func ssMore(f []string) bool {
 			}
 		}
 	}
-	return keyed >= 1 && known == len(f) && (keyed >= 2 || ssInfo.MatchString(strings.Join(f, " ")) || ssOne.MatchString(strings.Join(f, " ")))
+	return keyed >= 1 && known == len(f) &&
+		(keyed >= 2 || ssInfo.MatchString(strings.Join(f, " ")) || ssOne.MatchString(strings.Join(f, " ")))
 }
 
 func ssLine(text string) bool {
@@ -103,7 +109,8 @@ func claimSS(lines []paste.Line) int {
 		case strings.HasPrefix(trimmed, "Active Internet connections"):
 			next, ok := following(lines, at+1)
 			return ok && ssHeader(next.Text)
-		case headed && (strings.HasPrefix(trimmed, "unix ") || strings.HasPrefix(trimmed, "Active UNIX domain") || strings.HasPrefix(trimmed, "Proto RefCnt")):
+		case headed && (strings.HasPrefix(trimmed, "unix ") ||
+			strings.HasPrefix(trimmed, "Active UNIX domain") || strings.HasPrefix(trimmed, "Proto RefCnt")):
 			return true
 		case strings.HasPrefix(trimmed, "Total:"):
 			next, ok := following(lines, at+1)
@@ -114,7 +121,9 @@ func claimSS(lines []paste.Line) int {
 			return sums
 		case at > 0 && ssMore(f), at > 0 && trimmed == "--" && at+1 < len(lines) && ssLine(lines[at+1].Text):
 			return true // a person wrapped it; grep -A puts a line between
-		case ssInfo.MatchString(text) && (strings.HasPrefix(trimmed, "cubic") || strings.HasPrefix(trimmed, "bbr") || strings.HasPrefix(trimmed, "reno") || headed || strings.Contains(trimmed, "rto:")):
+		case ssInfo.MatchString(text) &&
+			(strings.HasPrefix(trimmed, "cubic") || strings.HasPrefix(trimmed, "bbr") ||
+				strings.HasPrefix(trimmed, "reno") || headed || strings.Contains(trimmed, "rto:")):
 			return true
 		}
 		state, _, _, _, _, ok := ssRow(f)
@@ -222,7 +231,8 @@ func (s *sockets) row(state string, recv, send int, local string, v *verdict) {
 			v.factOf(ListenQueueShare, share, local)
 		}
 		if recv >= send {
-			s.full = append(s.full, fmt.Sprintf("%s: %d connections wait to be accepted, of %d that fit", local, recv, send))
+			s.full = append(s.full,
+				fmt.Sprintf("%s: %d connections wait to be accepted, of %d that fit", local, recv, send))
 		}
 	case state == "LISTEN" && recv > 0:
 		s.waiting = fmt.Sprintf("%s wait to be accepted at %s", attach.Plural(recv, "connection"), local)
@@ -260,7 +270,8 @@ func readSS(p *attach.Part) attach.Reading {
 		if s.again > 0 {
 			again = fmt.Sprintf("; %d of them sent segments again since they opened", s.again)
 		}
-		v.figure("round trip %s ms at the median of %s%s", plain(attach.Median(s.rtts)), attach.Plural(len(s.rtts), "connection"), again)
+		v.figure("round trip %s ms at the median of %s%s", plain(attach.Median(s.rtts)),
+			attach.Plural(len(s.rtts), "connection"), again)
 	}
 	if s.unread >= 1 {
 		v.figure("%s has %d bytes that its program has not read", s.unreadAt, s.unread)
@@ -269,7 +280,8 @@ func readSS(p *attach.Part) attach.Reading {
 		v.figure("%s has %d bytes that the peer has not acknowledged", s.unsentAt, s.unsent)
 	}
 	if s.datagrams > 0 {
-		v.figure("%s holds datagrams that its program has not read, %d bytes with their overhead", s.datagramsAt, s.datagrams)
+		v.figure("%s holds datagrams that its program has not read, %d bytes with their overhead",
+			s.datagramsAt, s.datagrams)
 	}
 	if n := s.states["CLOSE-WAIT"] + s.states["CLOSE_WAIT"]; n >= leakedMany {
 		v.unsure = true
@@ -314,10 +326,12 @@ func (s *sockets) leftUnread(v *verdict) {
 		who = " of " + s.left[0]
 	}
 	v.unsure = true
-	text := fmt.Sprintf("%s%s in CLOSE_WAIT with up to %d bytes unread", attach.Plural(len(s.left), "connection"), who, s.leftMost)
+	text := fmt.Sprintf("%s%s in CLOSE_WAIT with up to %d bytes unread",
+		attach.Plural(len(s.left), "connection"), who, s.leftMost)
 	v.Figures = slices.Insert(v.Figures, min(1, len(v.Figures)), text)
 	v.means("%s: the peer has closed, and the program neither reads nor closes; if they stay, it leaks descriptors or is stuck", text)
-	v.next("ss -tnp state close-wait; sleep 10; ss -tnp state close-wait", "whether the same connections stay, and whose they are")
+	v.next("ss -tnp state close-wait; sleep 10; ss -tnp state close-wait",
+		"whether the same connections stay, and whose they are")
 }
 
 func (s *sockets) judge(v *verdict) {
@@ -334,7 +348,8 @@ func (s *sockets) judge(v *verdict) {
 		v.next("ss -lnt", "how many fit: Send-Q of a listener")
 	case s.states["SYN-SENT"]+s.states["SYN_SENT"] > 0:
 		v.unsure = true
-		v.means("%s has no answer yet: the way there, or a full accept queue", attach.Plural(s.states["SYN-SENT"]+s.states["SYN_SENT"], "connection"))
+		v.means("%s has no answer yet: the way there, or a full accept queue",
+			attach.Plural(s.states["SYN-SENT"]+s.states["SYN_SENT"], "connection"))
 		v.next("ss -lnt", "on the server: whether the accept queue is full")
 	case s.fullest >= 0.5:
 		v.unsure = true
@@ -347,7 +362,8 @@ func (s *sockets) judge(v *verdict) {
 		v.outside("the network: segments of some connections are lost or late", 0, text)
 	}
 	if s.limited > 0 {
-		v.outside("the peer: its receive window is full, so it reads too slowly", 0, attach.Plural(s.limited, "connection")+" limited by the receiver for at least a fifth of the time")
+		v.outside("the peer: its receive window is full, so it reads too slowly", 0,
+			attach.Plural(s.limited, "connection")+" limited by the receiver for at least a fifth of the time")
 	}
 	if s.slow != "" {
 		v.unsure = true
@@ -358,7 +374,8 @@ func (s *sockets) judge(v *verdict) {
 		v.unsure = true
 		v.means("%s of %s wait to be sent or acknowledged: the peer or the way takes less than the program writes", bytes(float64(s.unsent)), s.unsentAt)
 		v.not("a transfer that sends all it can fills its queue by design: what matters is whether requests share the connection or the way")
-		v.next("ss -tinm dst PEER; sleep 5; ss -tinm dst PEER", "whether the queue stays full, and what limits it: rwnd_limited, sndbuf_limited, cwnd")
+		v.next("ss -tinm dst PEER; sleep 5; ss -tinm dst PEER",
+			"whether the queue stays full, and what limits it: rwnd_limited, sndbuf_limited, cwnd")
 	}
 	if s.unread >= 1<<16 {
 		v.unsure = true

@@ -61,7 +61,8 @@ func zone(s string) bool {
 	if len(s) < 3 || len(s) > 5 || strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
 		return false
 	}
-	return !slices.Contains([]string{"PID", "UID", "CPU", "DEV", "TTY", "BUS", "INTR", "NODE", "TGID", "TID", "IFACE", "USER"}, s)
+	return !slices.Contains([]string{"PID", "UID", "CPU", "DEV", "TTY", "BUS", "INTR", "NODE",
+		"TGID", "TID", "IFACE", "USER"}, s)
 }
 
 // clockTime knows 13:41:28, 13时41分28秒, and the seconds since 1970 that old versions of pidstat -h
@@ -159,11 +160,14 @@ var sarTables = [][]string{
 	{"IFACE", "rxpck/s"}, {"IFACE", "rxerr/s"}, {"IFACE", "rxidle/s"}, {"pswpin/s", "pswpout/s"}, {"proc/s", "cswch/s"},
 	{"kbswpfree", "%swpused"}, {"totsck", "tcpsck"}, {"dentunusd", "file-nr"}, {"kbhugfree", "%hugused"},
 	{"CPU", "MHz"}, {"CPU", "total/s"}, {"active/s", "passive/s"}, {"atmptf/s", "retrans/s"}, {"irec/s", "orq/s"},
-	{"ihdrerr/s", "fragcrt/s"}, {"imsg/s", "omsg/s"}, {"idgm/s", "odgm/s"}, {"idgm6/s", "odgm6/s"}, {"call/s", "retrans/s"},
+	{"ihdrerr/s", "fragcrt/s"}, {"imsg/s", "omsg/s"}, {"idgm/s", "odgm/s"}, {"idgm6/s", "odgm6/s"},
+	{"call/s", "retrans/s"},
 	{"scall/s", "badcall/s"}, {"INTR", "intr/s"}, {"%scpu-10", "%scpu"}, {"%sio-10", "%fio"}, {"%smem-10", "%fmem"},
 	{"TTY", "rcvin/s"}, {"FILESYSTEM", "MBfsfree"}, {"tcp6sck", "udp6sck"}, {"cswch/s", "proc/s"}, {"BUS", "idvendor"},
-	{"frmpg/s", "bufpg/s"}, {"DEVICE", "rpm"}, {"DEVICE", "degC"}, {"cswch/s", ""}, {"irec6/s", "orq6/s"}, {"imsg6/s", "omsg6/s"},
-	{"ierr/s", "oerr/s"}, {"ierr6/s", "oerr6/s"}, {"ihdrer6/s", "iinadr6/s"}, {"CPU", "wghMHz"}, {"FCHOST", "fch_rxf/s"},
+	{"frmpg/s", "bufpg/s"}, {"DEVICE", "rpm"}, {"DEVICE", "degC"}, {"cswch/s", ""},
+	{"irec6/s", "orq6/s"}, {"imsg6/s", "omsg6/s"},
+	{"ierr/s", "oerr/s"}, {"ierr6/s", "oerr6/s"}, {"ihdrer6/s", "iinadr6/s"}, {"CPU", "wghMHz"},
+	{"FCHOST", "fch_rxf/s"},
 }
 
 // sysstatNote reports whether cells behind a time are a note of sar's between its rows: a restart
@@ -291,7 +295,8 @@ func headless(cells []string) sysstatTool {
 	return mpstatTool
 }
 
-var mpstatColumns = []string{"CPU", "%usr", "%nice", "%sys", "%iowait", "%irq", "%soft", "%steal", "%guest", "%gnice", "%idle"}
+var mpstatColumns = []string{"CPU", "%usr", "%nice", "%sys", "%iowait", "%irq", "%soft", "%steal",
+	"%guest", "%gnice", "%idle"}
 
 // sysstatTables are the tables of a part, one for each set of columns.
 type sysstatTables struct {
@@ -307,7 +312,8 @@ func parseSysstat(p *attach.Part) (s sysstatTables) {
 	if names = filteredNames(p.Command, p.Lines[0].Text); names != nil {
 		now = s.of(names)
 	}
-	for _, text := range logical(p.Lines, broken{func(text string) bool { return sysstatWhole(names, text) }, sysstatStarts}) {
+	for _, text := range logical(p.Lines,
+		broken{func(text string) bool { return sysstatWhole(names, text) }, sysstatStarts}) {
 		f := fields(text)
 		if m := banner(text); m != nil {
 			s.host = m[2]

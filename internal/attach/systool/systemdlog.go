@@ -14,8 +14,10 @@ import (
 // systemdLog is what systemd logs of services that did not answer, were killed or start again.
 var systemdLog = &attach.Kind{
 	Name: "systemd log", Scattered: true, Single: true,
-	Hints: []string{"atchdog timeout", "cheduled restart job", "OOM killer", "oom-kill", "timed out", "repeated too quickly"},
-	Marks: []string{"atchdog timeout", "cheduled restart job", "by the OOM killer", "result 'oom-kill'", "timed out. ", "repeated too quickly"},
+	Hints: []string{"atchdog timeout", "cheduled restart job", "OOM killer", "oom-kill",
+		"timed out", "repeated too quickly"},
+	Marks: []string{"atchdog timeout", "cheduled restart job", "by the OOM killer",
+		"result 'oom-kill'", "timed out. ", "repeated too quickly"},
 	Claim: func(lines []paste.Line) int {
 		return logRun(lines, func(l paste.Line) bool { return unitTold(l) != nil })
 	},
@@ -30,9 +32,11 @@ var unitEvents = []struct {
 }{
 	{"watchdog timeout", pattern.New(`^(\S+\.service):? [Ww]atchdog timeout(?: \(limit ([\w .]+)\))?!`),
 		"a service gave no sign of life for as long as its watchdog allows, and systemd ends and restarts it: it hangs, or gets no CPU, memory or disk; which of these is not in the lines"},
-	{"kill for lack of memory", pattern.New(`^(\S+\.(?:service|scope|slice)): (?:A process of this unit has been killed by the OOM killer|Failed with result 'oom-kill')`),
+	{"kill for lack of memory",
+		pattern.New(`^(\S+\.(?:service|scope|slice)): (?:A process of this unit has been killed by the OOM killer|Failed with result 'oom-kill')`),
 		"a process of a service was killed for lack of memory: an end and a restart"},
-	{"time-out of a start or stop", pattern.New(`^(\S+\.(?:service|mount|device)): (?:(?:[Ss]tart|[Ss]top|[Rr]eload)[\w-]* operation timed out|State '[\w-]+' timed out|Job \S+ timed out)`),
+	{"time-out of a start or stop",
+		pattern.New(`^(\S+\.(?:service|mount|device)): (?:(?:[Ss]tart|[Ss]top|[Rr]eload)[\w-]* operation timed out|State '[\w-]+' timed out|Job \S+ timed out)`),
 		"a service did not start or end in time, and was killed for it: what it waited for is not in the lines"},
 	{"restart", pattern.New(`^(\S+\.service): (?:Scheduled restart job, restart counter is at (\d+)|Service \S+ has no hold-off time)`),
 		"a service ended and is started again: requests of that moment fail; why it ended stands in the lines above it"},
@@ -111,7 +115,8 @@ func readSystemdLog(p *attach.Part) attach.Reading {
 		}
 	}
 	v.not("that the watchdog is at fault: it only tells")
-	v.next("journalctl -k --since '1 hour ago' | grep -E 'blocked for more|lockup|stall|oom'", "whether the kernel saw it hang, or memory run out")
+	v.next("journalctl -k --since '1 hour ago' | grep -E 'blocked for more|lockup|stall|oom'",
+		"whether the kernel saw it hang, or memory run out")
 	return v.done()
 }
 
@@ -127,5 +132,6 @@ func apart(at []time.Time) string {
 	if slices.Min(gaps) < 0 {
 		return ""
 	}
-	return fmt.Sprintf(", %s apart in the median", time.Duration(attach.Median(gaps)*float64(time.Second)).Round(time.Second))
+	return fmt.Sprintf(", %s apart in the median",
+		time.Duration(attach.Median(gaps)*float64(time.Second)).Round(time.Second))
 }

@@ -10,9 +10,10 @@ import (
 )
 
 var top = &attach.Kind{
-	Name:   "top",
-	Rows:   true,
-	Hints:  []string{"top - ", "Tasks", "Threads", "Processes", "Aufgaben", "Cpu", "CPU", "Mem", "Spch", "Swap", "PID", " R ", " S ", " D ", " I "},
+	Name: "top",
+	Rows: true,
+	Hints: []string{"top - ", "Tasks", "Threads", "Processes", "Aufgaben", "Cpu", "CPU", "Mem",
+		"Spch", "Swap", "PID", " R ", " S ", " D ", " I "},
 	Yields: []string{"htop"}, // whose rows are the same, below other names
 	Claim:  claimTop,
 	Read:   readTop,
@@ -147,7 +148,8 @@ func claimTop(lines []paste.Line) int {
 
 // wrappedTop is the second half of a line of memory that a narrow terminal or a web page broke.
 func wrappedTop(text string) bool {
-	return strings.HasSuffix(text, "avail Mem") && len(text) < 40 || strings.HasSuffix(text, "buff/cache") && len(text) < 40
+	return strings.HasSuffix(text, "avail Mem") && len(text) < 40 ||
+		strings.HasSuffix(text, "buff/cache") && len(text) < 40
 }
 
 // screen is what one refresh of top shows.

@@ -171,7 +171,8 @@ func (s *screen) memory(text string) {
 		s.mem.amount(name, swap, f)
 	}
 	// Some versions count what is used so that all of it sums up to the total.
-	if sum := s.mem.used + s.mem.free + s.mem.cache; cut > 0 && (math.Floor(sum/unit/10)*unit == cut || math.Floor(sum/unit/100)*unit == cut) {
+	if sum := s.mem.used + s.mem.free + s.mem.cache; cut > 0 &&
+		(math.Floor(sum/unit/10)*unit == cut || math.Floor(sum/unit/100)*unit == cut) {
 		s.mem.total = sum
 	}
 	if !s.mem.hasAvailable {

@@ -28,13 +28,16 @@ func (s *screen) asleep(v *verdict, c cpuUse) {
 		return
 	}
 	v.unsure = true
-	v.next("for i in 1 2 3 4 5; do ps -eLo state,wchan:32,comm | grep ^[RD]; sleep 1; done", "which threads it counts: R want a CPU, D wait in the kernel")
+	v.next("for i in 1 2 3 4 5; do ps -eLo state,wchan:32,comm | grep ^[RD]; sleep 1; done",
+		"which threads it counts: R want a CPU, D wait in the kernel")
 	if c.wa < iowaitSome {
 		v.means("a load average of %s, of which %d run, and CPUs %s %% idle: it counts threads in D as well, and bursts", fixed(s.load[0]), s.running, plain(c.id))
 		return
 	}
 	if c.wa < iowaitMatters && !v.has() {
-		v.candidate("disk-wait", c.wa/100, fmt.Sprintf("a load average of %s, of which %d run, CPUs %s %% idle, and iowait %s %%", fixed(s.load[0]), s.running, plain(c.id), plain(c.wa)))
+		v.candidate("disk-wait", c.wa/100,
+			fmt.Sprintf("a load average of %s, of which %d run, CPUs %s %% idle, and iowait %s %%",
+				fixed(s.load[0]), s.running, plain(c.id), plain(c.wa)))
 		v.not("iowait is idle time of CPUs: it does not say which threads wait, for a disk, NFS or io_uring, nor that the service's requests do")
 		v.next("iostat -x 1 10", "which device is slow: r_await, w_await, aqu-sz")
 	}
@@ -86,7 +89,8 @@ func (s *screen) loaded(v *verdict, c cpuUse, known bool) {
 	if s.load == nil || v.has() {
 		return
 	}
-	if known && c.cpus > 0 && c.id <= idleNone && c.wa <= idleNone && s.load[0] >= queueMatters*float64(c.cpus) && s.load[1] >= queueMatters*float64(c.cpus) {
+	if known && c.cpus > 0 && c.id <= idleNone && c.wa <= idleNone &&
+		s.load[0] >= queueMatters*float64(c.cpus) && s.load[1] >= queueMatters*float64(c.cpus) {
 		c.runnable, c.load = min(s.load[0], s.load[1]), true
 		v.Means, v.Not, v.unsure = "", "", false
 		c.queue(v)
@@ -99,7 +103,8 @@ func (s *screen) loaded(v *verdict, c cpuUse, known bool) {
 		v.unsure = true
 		v.means("a load average of %s: whether that is much depends on how many CPUs there are", fixed(most))
 		v.next("nproc", "the load average is to be held against the number of CPUs")
-	case most >= manyWait && (c.cpus == 0 && c.id >= 80 || c.cpus > 0 && c.id+c.wa >= 50 && most >= queuedFor*(100-c.id-c.wa)/100*float64(c.cpus)):
+	case most >= manyWait && (c.cpus == 0 && c.id >= 80 || c.cpus > 0 && c.id+c.wa >= 50 &&
+		most >= queuedFor*(100-c.id-c.wa)/100*float64(c.cpus)):
 		v.unsure = true
 		over := ""
 		if s.load[1] > s.load[0] {
@@ -109,7 +114,8 @@ func (s *screen) loaded(v *verdict, c cpuUse, known bool) {
 			over += fmt.Sprintf(", while %d tasks ran or wanted a CPU at that moment,", s.running)
 		}
 		v.means("a load average of %s%s with CPUs %s %% idle: it counts threads in D as well, and bursts", plain(s.load[0]), over, plain(c.id))
-		v.next("ps -eLo state,wchan:32,comm | grep ^[RD]", "which threads it counts: R want a CPU, D wait in the kernel")
+		v.next("ps -eLo state,wchan:32,comm | grep ^[RD]",
+			"which threads it counts: R want a CPU, D wait in the kernel")
 		v.next("nproc", "the load average is to be held against the number of CPUs")
 	case c.id <= idleNone:
 		v.unsure = true
@@ -141,7 +147,8 @@ func (s *screen) few(v *verdict, known bool) {
 	if !known || s.total == 0 || s.total >= fewTasks || len(s.rows) < s.total {
 		return
 	}
-	v.Figures = slices.Insert(v.Figures, min(1, len(v.Figures)), fmt.Sprintf("%d tasks in all, which use %s %% of a CPU: mostly those of a container, while the line of CPUs is of the whole machine", s.total, plain(s.used())))
+	v.Figures = slices.Insert(v.Figures, min(1, len(v.Figures)),
+		fmt.Sprintf("%d tasks in all, which use %s %% of a CPU: mostly those of a container, while the line of CPUs is of the whole machine", s.total, plain(s.used())))
 }
 
 // swapped says how much of swap is used, where that is some of it.

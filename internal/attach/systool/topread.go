@@ -44,7 +44,9 @@ func readTop(p *attach.Part) attach.Reading {
 		if last.mem.available < memoryLow*last.mem.total {
 			at = min(2, at)
 		}
-		v.Figures = slices.Insert(v.Figures, at, fmt.Sprintf("memory: %s of %s %s%s", last.mem.show(last.mem.available), last.mem.show(last.mem.total), last.mem.left(), last.mem.swapped()))
+		v.Figures = slices.Insert(v.Figures, at,
+			fmt.Sprintf("memory: %s of %s %s%s", last.mem.show(last.mem.available),
+				last.mem.show(last.mem.total), last.mem.left(), last.mem.swapped()))
 		v.fact(MemoryAvailable, part(last.mem.available/last.mem.total))
 	}
 	last.few(v, known)
@@ -116,7 +118,9 @@ func (s *screen) oneCPU(v *verdict) {
 	for _, k := range []struct {
 		what string
 		of   func(cpuUse) float64
-	}{{"iowait", func(c cpuUse) float64 { return c.wa }}, {"soft interrupts", func(c cpuUse) float64 { return c.si }}, {"steal", func(c cpuUse) float64 { return c.st }}} {
+	}{{"iowait", func(c cpuUse) float64 { return c.wa }},
+		{"soft interrupts", func(c cpuUse) float64 { return c.si }},
+		{"steal", func(c cpuUse) float64 { return c.st }}} {
 		most, at, total := 0.0, 0, 0.0
 		for i, c := range s.cpu {
 			total += k.of(c)
@@ -126,7 +130,8 @@ func (s *screen) oneCPU(v *verdict) {
 		}
 		mean := total / float64(len(s.cpu))
 		if most >= iowaitMuch && most >= 1.3*mean || most >= unevenLeast && most >= uneven*mean {
-			v.Figures = slices.Insert(v.Figures, min(2, len(v.Figures)), fmt.Sprintf("CPU %d: %s %% %s", at, plain(most), k.what))
+			v.Figures = slices.Insert(v.Figures, min(2, len(v.Figures)),
+				fmt.Sprintf("CPU %d: %s %% %s", at, plain(most), k.what))
 			v.unsure = v.unsure || most >= iowaitMuch
 		}
 	}
@@ -163,7 +168,8 @@ func (s *screen) reclaiming(v *verdict) {
 	}
 	at := t.column("COMMAND", "BEFEHL", "Command")
 	for _, r := range t.rows {
-		if at < 0 || at >= len(r.cells) || !strings.HasPrefix(strings.TrimPrefix(r.cells[at], "["), "kswapd") || t.num(r, "%CPU") < 20 {
+		if at < 0 || at >= len(r.cells) || !strings.HasPrefix(strings.TrimPrefix(r.cells[at], "["),
+			"kswapd") || t.num(r, "%CPU") < 20 {
 			continue
 		}
 		v.scarce = true
@@ -203,10 +209,12 @@ func (s *screen) unseen(v *verdict, c cpuUse) {
 	cpus := float64(max(1, s.cpus))
 	if busy := (100 - c.id - c.wa) * cpus; busy >= 60 && total < busy/2 && least < 1 {
 		v.unsure = true
-		v.Figures = slices.Insert(v.Figures, min(1, len(v.Figures)), fmt.Sprintf("the processes in it use %s %% of a CPU together, of %s %%", plain(total), plain(busy)))
+		v.Figures = slices.Insert(v.Figures, min(1, len(v.Figures)),
+			fmt.Sprintf("the processes in it use %s %% of a CPU together, of %s %%", plain(total), plain(busy)))
 		v.means("what is listed does not explain it: the CPU time may be of processes that live too shortly to be listed, or of interrupts")
 		v.not("that the process at the head is the reason: it is the largest of those that were still there")
-		v.next("execsnoop-bpfcc, or: perf trace -e sched:sched_process_exec -a -- sleep 5", "which processes start and end all the time")
+		v.next("execsnoop-bpfcc, or: perf trace -e sched:sched_process_exec -a -- sleep 5",
+			"which processes start and end all the time")
 	}
 }
 
@@ -225,13 +233,17 @@ func screensCPU(all []screen) (c cpuUse, known bool) {
 			}
 			return total / n
 		}
-		us, sy = append(us, mean(func(c cpuUse) float64 { return c.us })), append(sy, mean(func(c cpuUse) float64 { return c.sy }))
-		wa, hi = append(wa, mean(func(c cpuUse) float64 { return c.wa })), append(hi, mean(func(c cpuUse) float64 { return c.hi }))
-		si, st = append(si, mean(func(c cpuUse) float64 { return c.si })), append(st, mean(func(c cpuUse) float64 { return c.st }))
+		us, sy = append(us, mean(func(c cpuUse) float64 { return c.us })),
+			append(sy, mean(func(c cpuUse) float64 { return c.sy }))
+		wa, hi = append(wa, mean(func(c cpuUse) float64 { return c.wa })),
+			append(hi, mean(func(c cpuUse) float64 { return c.hi }))
+		si, st = append(si, mean(func(c cpuUse) float64 { return c.si })),
+			append(st, mean(func(c cpuUse) float64 { return c.st }))
 		id = append(id, mean(func(c cpuUse) float64 { return c.id }))
 		c.cpus = s.cpus
 	}
-	c.us, c.sy, c.wa, c.hi, c.si, c.st, c.id = attach.Median(us), attach.Median(sy), attach.Median(wa), attach.Median(hi), attach.Median(si), attach.Median(st), attach.Median(id)
+	c.us, c.sy, c.wa, c.hi, c.si, c.st, c.id = attach.Median(us), attach.Median(sy),
+		attach.Median(wa), attach.Median(hi), attach.Median(si), attach.Median(st), attach.Median(id)
 	c.samples, c.runnable, c.blocked = len(us), -1, -1
 	return c, len(us) > 0
 }
@@ -378,7 +390,8 @@ func (s *screen) states(v *verdict, c *cpuUse) {
 	for _, r := range s.rows {
 		if at < len(r.cells) && r.cells[at] == "D" {
 			blocked++
-			if name := t.cell(r, "COMMAND", "BEFEHL", "Command"); name != "" && len(names) < 3 && !slices.Contains(names, name) {
+			if name := t.cell(r, "COMMAND", "BEFEHL", "Command"); name != "" && len(names) < 3 &&
+				!slices.Contains(names, name) {
 				names = append(names, name)
 			}
 		}
@@ -389,7 +402,8 @@ func (s *screen) states(v *verdict, c *cpuUse) {
 			v.Figures[0] += ": " + strings.Join(names, ", ")
 		}
 		v.unsure = true
-		v.next("for i in 1 2 3 4 5; do ps -eLo state,wchan:32,comm | grep ^D; sleep 1; done", "whether the same threads stay in D, and where in the kernel")
+		v.next("for i in 1 2 3 4 5; do ps -eLo state,wchan:32,comm | grep ^D; sleep 1; done",
+			"whether the same threads stay in D, and where in the kernel")
 	}
 }
 

@@ -43,7 +43,8 @@ func claimAndroidTop(lines []paste.Line) int {
 	sure := false
 	n := attach.ClaimWhile(lines, func(_ int, text string) bool {
 		text = strings.TrimSpace(text)
-		if androidShares.MatchString(text) || androidTicks.MatchString(text) || strings.Contains(text, "#THR") && strings.Contains(text, "CPU%") {
+		if androidShares.MatchString(text) || androidTicks.MatchString(text) ||
+			strings.Contains(text, "#THR") && strings.Contains(text, "CPU%") {
 			sure = true
 			return true
 		}
@@ -69,7 +70,8 @@ func readAndroidTop(p *attach.Part) attach.Reading {
 			seen, most, command = f[8] > 0, 0, ""
 		} else if m := androidRow.FindStringSubmatch(text); m != nil {
 			if use, _ := number(m[2]); use > most {
-				most, command = use, fmt.Sprintf("%s (pid %s): %s %% of all CPUs' time, %s threads", firstWord(m[8]), m[1], m[2], m[4])
+				most, command = use, fmt.Sprintf("%s (pid %s): %s %% of all CPUs' time, %s threads",
+					firstWord(m[8]), m[1], m[2], m[4])
 			}
 		}
 	}
@@ -94,7 +96,8 @@ func readAndroidTop(p *attach.Part) attach.Reading {
 // take the place of the blank before it.
 func toyboxNames(text string) []string {
 	f := fields(strings.NewReplacer("[", " ", "]", " ").Replace(text))
-	if len(f) < 6 || f[0] != "PID" && f[0] != "TID" || !strings.Contains(text, "[") || !slices.Contains(f, "%CPU") || !slices.Contains(f, "TIME+") {
+	if len(f) < 6 || f[0] != "PID" && f[0] != "TID" || !strings.Contains(text, "[") ||
+		!slices.Contains(f, "%CPU") || !slices.Contains(f, "TIME+") {
 		return nil
 	}
 	return f
@@ -123,7 +126,8 @@ func claimToyboxTop(lines []paste.Line) int {
 			sure = true
 			return true
 		}
-		return toyboxMem.MatchString(text) || toyboxTasks.MatchString(text) || names != nil && toyboxRow(names, fields(text))
+		return toyboxMem.MatchString(text) || toyboxTasks.MatchString(text) || names != nil &&
+			toyboxRow(names, fields(text))
 	})
 	return attach.ClaimIf(sure, n)
 }
@@ -199,7 +203,8 @@ func readToyboxTop(p *attach.Part) attach.Reading {
 		s.processes(v, all > 0 && c.id+c.wa < 50)
 	}
 	if s.mem.total > 0 && s.mem.hasSwap {
-		v.figure("memory: %s free, %s page cache, of %s; swap %s of %s used", bytes(s.mem.free), bytes(s.mem.cache), bytes(s.mem.total), bytes(s.mem.swapUsed), bytes(s.mem.swap))
+		v.figure("memory: %s free, %s page cache, of %s; swap %s of %s used", bytes(s.mem.free),
+			bytes(s.mem.cache), bytes(s.mem.total), bytes(s.mem.swapUsed), bytes(s.mem.swap))
 		v.fact(MemoryAvailable, part(s.mem.available/s.mem.total))
 		s.scarce(v)
 	}
@@ -242,7 +247,8 @@ func (s *screen) longest() string {
 	if time(most) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; most CPU time since its start has %s %s, %s s", strings.ToLower(t.names[0]), most.cells[0], plain(time(most)))
+	return fmt.Sprintf("; most CPU time since its start has %s %s, %s s",
+		strings.ToLower(t.names[0]), most.cells[0], plain(time(most)))
 }
 
 // clockSeconds reads a CPU time as top writes it: minutes and seconds, 1:02.03; or, when it is

@@ -33,7 +33,9 @@ func claimUptime(lines []paste.Line) int {
 			w = true
 			return true
 		default:
-			return w && len(f) >= 7 && (strings.HasPrefix(f[1], "pts/") || strings.HasPrefix(f[1], "tty") || strings.HasPrefix(f[1], ":") || f[1] == "-")
+			return w && len(f) >= 7 &&
+				(strings.HasPrefix(f[1], "pts/") || strings.HasPrefix(f[1], "tty") ||
+					strings.HasPrefix(f[1], ":") || f[1] == "-")
 		}
 	})
 }
@@ -104,7 +106,8 @@ const mostThreads = 1 << 22
 func overflowedLoad(v *verdict, load []float64) bool {
 	for _, l := range load {
 		if l > mostThreads {
-			v.Flaws = append(v.Flaws, fmt.Sprintf("load average %s: it is no number of threads, since a counter of the kernel fell below zero; it is left out", fixed(l)))
+			v.Flaws = append(v.Flaws,
+				fmt.Sprintf("load average %s: it is no number of threads, since a counter of the kernel fell below zero; it is left out", fixed(l)))
 			return true
 		}
 	}

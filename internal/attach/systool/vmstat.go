@@ -20,7 +20,8 @@ var vmstat = &attach.Kind{
 
 // vmstatColumns are those that every version has, in their order; buff and cache are inact and
 // active with -a. Versions since 2.6.11 add st, since 4.0.5 gu. A time may follow.
-var vmstatColumns = []string{"r", "b", "swpd", "free", "buff", "cache", "si", "so", "bi", "bo", "in", "cs", "us", "sy", "id", "wa", "st", "gu"}
+var vmstatColumns = []string{"r", "b", "swpd", "free", "buff", "cache", "si", "so", "bi", "bo",
+	"in", "cs", "us", "sy", "id", "wa", "st", "gu"}
 
 const vmstatLeast = 16
 
@@ -29,7 +30,8 @@ const vmstatLeast = 16
 func vmstatHeader(text string) ([]string, bool) {
 	f := fields(text)
 	us := slices.Index(f, "us")
-	if len(f) < vmstatLeast || f[0] != "r" || f[1] != "b" || us != 12 || f[13] != "sy" || f[14] != "id" || f[6] != "si" {
+	if len(f) < vmstatLeast || f[0] != "r" || f[1] != "b" || us != 12 || f[13] != "sy" ||
+		f[14] != "id" || f[6] != "si" {
 		return nil, false
 	}
 	return f, true
@@ -41,7 +43,8 @@ func vmstatGroups(text string) bool {
 		return true // without dashes, as before procps 3
 	}
 	return strings.Count(text, "-") > 20 && (strings.Contains(text, "swap") || strings.Contains(text, "cpu")) &&
-		(strings.HasPrefix(text, "procs") || strings.HasPrefix(text, "kthr") || strings.HasPrefix(text, "--procs") || strings.HasPrefix(text, "proz"))
+		(strings.HasPrefix(text, "procs") || strings.HasPrefix(text, "kthr") ||
+			strings.HasPrefix(text, "--procs") || strings.HasPrefix(text, "proz"))
 }
 
 // untimed takes off a time that somebody's script put before each row.
@@ -180,7 +183,8 @@ func (t *table) cpuUse() cpuUse {
 	_, out := t.span("bo")
 	return cpuUse{
 		still: t.has("bi") && t.median("bi")+t.median("bo") < stillBlocks && in+out < 25*stillBlocks,
-		us:    t.median("us") + t.median("gu"), sy: t.median("sy"), wa: t.median("wa"), st: t.median("st"), id: t.median("id"),
+		us:    t.median("us") + t.median("gu"), sy: t.median("sy"), wa: t.median("wa"),
+		st: t.median("st"), id: t.median("id"),
 		samples: len(t.rows), runnable: t.median("r"), blocked: t.median("b"),
 	}
 }
@@ -197,7 +201,8 @@ func readVmstat(p *attach.Part) attach.Reading {
 			v.figure("since boot: %s", t.cpuUse())
 			v.figure("r %s, b %s at that moment", t.cell(run.boot[0], "r"), t.cell(run.boot[0], "b"))
 			if in, out := t.num(run.boot[0], "si"), t.num(run.boot[0], "so"); in+out > 0 {
-				v.figure("swap since boot: %s/s in, %s/s out, in units of vmstat, KiB by default", plain(in), plain(out))
+				v.figure("swap since boot: %s/s in, %s/s out, in units of vmstat, KiB by default",
+					plain(in), plain(out))
 			}
 		} else {
 			v.cutOff("vmstat")
@@ -239,7 +244,8 @@ func readVmstat(p *attach.Part) attach.Reading {
 		swap = "little is read back from swap"
 	}
 	if c.id < 30 {
-		v.means("the CPUs are %s %% busy, with some room; iowait is %s %%, and %s", plain(100-c.id-c.wa), plain(c.wa), swap)
+		v.means("the CPUs are %s %% busy, with some room; iowait is %s %%, and %s",
+			plain(100-c.id-c.wa), plain(c.wa), swap)
 	}
 	v.ease("the CPUs have room (%s %% idle, %s %% iowait), and %s", plain(c.id), plain(c.wa), swap)
 	run.lookAlikes(v, c)
@@ -299,13 +305,15 @@ func (run *vmstatRun) swap(v *verdict, p *attach.Part) {
 	if in == 0 && out == 0 && most == 0 {
 		return
 	}
-	v.Figures = slices.Insert(v.Figures, 1, fmt.Sprintf("swap in %s/s, out %s/s (medians)", finding.Bytes(bounded(in)), finding.Bytes(bounded(out))))
+	v.Figures = slices.Insert(v.Figures, 1, fmt.Sprintf("swap in %s/s, out %s/s (medians)",
+		finding.Bytes(bounded(in)), finding.Bytes(bounded(out))))
 	proof := v.Figures[1]
 	v.swapping(in, out, len(run.rows), proof)
 	// What the disk writes is then mostly memory that does not fit, and others' reads wait for it.
 	if written := run.median("bo") * 1024; out >= 1<<20 && out >= written/2 {
 		v.swapsOut = true
-		v.means("memory is short: %s of the %s that the disk writes each second goes to swap", finding.Bytes(bounded(min(out, written))), finding.Bytes(bounded(written)))
+		v.means("memory is short: %s of the %s that the disk writes each second goes to swap",
+			finding.Bytes(bounded(min(out, written))), finding.Bytes(bounded(written)))
 	}
 }
 
@@ -349,7 +357,8 @@ func (run *vmstatRun) outliers(v *verdict) {
 		is   bool
 		text string
 	}{
-		{b >= 5 && c.blocked < 1, "b " + plain(b)}, {wa >= iowaitMuch && c.wa < iowaitMatters, "iowait " + plain(wa) + " %"},
+		{b >= 5 && c.blocked < 1, "b " + plain(b)}, {wa >= iowaitMuch && c.wa < iowaitMatters,
+			"iowait " + plain(wa) + " %"},
 		{st >= stealMuch && c.st < stealMatters, "steal " + plain(st) + " %"},
 	} {
 		if o.is {

@@ -16,8 +16,10 @@ var vmstatSums = &attach.Kind{
 }
 
 // vmstatSumsNames are how lines end.
-var vmstatSumsNames = []string{"total memory", "used memory", "active memory", "inactive memory", "free memory", "buffer memory", "swap cache",
-	"total swap", "used swap", "free swap", "cpu ticks", "paged in", "paged out", "pages paged in", "pages paged out", "pages swapped in", "pages swapped out",
+var vmstatSumsNames = []string{"total memory", "used memory", "active memory", "inactive memory",
+	"free memory", "buffer memory", "swap cache",
+	"total swap", "used swap", "free swap", "cpu ticks", "paged in", "paged out", "pages paged in",
+	"pages paged out", "pages swapped in", "pages swapped out",
 	"pages free", "interrupts", "CPU context switches", "boot time", "forks"}
 
 // vmstatSum takes a line apart.
@@ -39,7 +41,8 @@ func vmstatSum(text string) (value float64, name string) {
 	}
 	name = strings.Join(rest, " ")
 	for _, n := range vmstatSumsNames {
-		if name == n || n == "cpu ticks" && strings.HasSuffix(name, n) || strings.HasPrefix(name, "pages alloc in ") && len(rest) == 4 {
+		if name == n || n == "cpu ticks" && strings.HasSuffix(name, n) ||
+			strings.HasPrefix(name, "pages alloc in ") && len(rest) == 4 {
 			return value, name
 		}
 	}
@@ -92,7 +95,8 @@ func vmstatShares(sums map[string]float64) string {
 	if ticks <= 0 || idle < 0 || !last {
 		return ""
 	}
-	return fmt.Sprintf("since boot: %s %% idle, %s %% iowait, %s %% steal", plain(100*idle/ticks), plain(100*wait/ticks), plain(100*stolen/ticks))
+	return fmt.Sprintf("since boot: %s %% idle, %s %% iowait, %s %% steal", plain(100*idle/ticks),
+		plain(100*wait/ticks), plain(100*stolen/ticks))
 }
 
 func readVmstatSums(p *attach.Part) attach.Reading {

@@ -54,7 +54,8 @@ func (b broken) joined(lines []paste.Line) (string, int) {
 		text += " " + l.Text
 	}
 	// A line may be complete without its last columns.
-	for n < min(len(lines), mostBroken) && piece(lines[n]) && goesOn(text, lines[n].Text) && !b.begins(lines[n].Text) && b.whole(text+" "+lines[n].Text) {
+	for n < min(len(lines), mostBroken) && piece(lines[n]) && goesOn(text, lines[n].Text) &&
+		!b.begins(lines[n].Text) && b.whole(text+" "+lines[n].Text) {
 		text += " " + lines[n].Text
 		n++
 	}
@@ -67,7 +68,8 @@ func piece(l paste.Line) bool {
 }
 
 // lastNames are names of last columns which do not look like one.
-var lastNames = []string{"Command", "COMMAND", "Device", "blocked", "id", "wa", "st", "gu", "Mem", "buff/cache", "ops/s"}
+var lastNames = []string{"Command", "COMMAND", "Device", "blocked", "id", "wa", "st", "gu", "Mem",
+	"buff/cache", "ops/s"}
 
 var countOfCPUs = pattern.New(`^\(\d+ CPU\)$`)
 

@@ -111,12 +111,15 @@ func readZpool(p *attach.Part) attach.Reading {
 		v.Boot, v.unsure = true, true
 		v.Title += ", one report since boot"
 	}
-	v.figure("%s: %s requests/s, %s/s read, %s/s written", first, plain(attach.Median(one.ops[since:])), bytes(attach.Median(one.read[since:])), bytes(attach.Median(one.wrot[since:])))
+	v.figure("%s: %s requests/s, %s/s read, %s/s written", first,
+		plain(attach.Median(one.ops[since:])), bytes(attach.Median(one.read[since:])),
+		bytes(attach.Median(one.wrot[since:])))
 	if len(one.wait) > since {
 		wait := attach.Median(one.wait[since:])
 		v.figure("%s: requests take %s ms (total_wait)", first, plain(wait))
 		if wait >= zpoolLong && one.samples > enoughSamples {
-			v.candidate("disk-wait", 0, fmt.Sprintf("%s: total_wait %s ms, the median of %s", first, plain(wait), samples(one.samples-1)))
+			v.candidate("disk-wait", 0, fmt.Sprintf("%s: total_wait %s ms, the median of %s", first,
+				plain(wait), samples(one.samples-1)))
 			v.means("requests to %s take %s ms: whether anybody waits for them is not in it", first, plain(wait))
 		}
 	}
