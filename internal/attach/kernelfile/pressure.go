@@ -69,7 +69,7 @@ func pressureLine(line string) (at string, s stall, ok bool) {
 		}
 		text, is := strings.CutPrefix(f[i+1], key)
 		v, err := strconv.ParseFloat(text, 64)
-		if !is || err != nil || !(v >= 0) || v > 100.5 {
+		if !is || err != nil || !(v >= 0) || v > 1e6 {
 			return "", s, false
 		}
 		s.avg[i] = v / 100
@@ -81,6 +81,9 @@ func pressureLine(line string) (at string, s stall, ok bool) {
 	}
 	return at, s, true
 }
+
+// impossible reports whether a share is more than all of the time.
+func (s stall) impossible() bool { return max(s.avg[0], s.avg[1], s.avg[2]) > 1.005 }
 
 // resourceOf says by a path or a title which resource it names.
 func resourceOf(text string) string {
@@ -177,9 +180,10 @@ func pressureStalls(p *attach.Part) (out []stall, cgroup bool) {
 	return out, cgroup
 }
 
-// guessResource names resources that only the content tells. irq has "full" alone. For the host,
-// kernels from 5.13 on print a "full" of cpu that is always 0, and earlier ones none. Three files
-// in a row are in the order of the names: cpu, io, memory.
+// guessResource names resources that only the content tells. For the host, kernels from 5.13 on
+// print a "full" of cpu that is always 0, and earlier ones none, while other files have both. irq
+// has "full" alone: that is told behind a whole file, since the first line of a paste may be cut
+// off. Three files in a row are in the order of the names: cpu, io, memory.
 func guessResource(all []stall) {
 	var starts []int
 	for i := range all {
@@ -196,12 +200,18 @@ func guessResource(all []stall) {
 		}
 		return len(all)
 	}
+	whole := false // some file has both lines, so nobody chose one kind of them
+	for k, from := range starts {
+		whole = whole || end(k)-from == 2
+	}
 	for k, from := range starts {
 		block, r := all[from:end(k)], ""
 		switch {
 		case block[0].kind == "full":
-			r = "irq"
-		case len(starts) > 1 && len(block) == 1,
+			if whole && k > 0 {
+				r = "irq"
+			}
+		case whole && len(starts) > 1 && len(block) == 1,
 			len(block) == 2 && block[0].total > 1e6 && block[1].hasTotal && block[1].total == 0:
 			r = "cpu"
 		}
@@ -261,7 +271,9 @@ func readPressure(p *attach.Part) attach.Reading {
 		if s.hasTotal && s.total <= mostTotal {
 			text += ", " + dur(s.total*1000) + " in all"
 		}
-		r.Facts = append(r.Facts, attach.Fact{Name: fact, Value: s.avg[1], Of: s.resource})
+		if !s.impossible() {
+			r.Facts = append(r.Facts, attach.Fact{Name: fact, Value: s.avg[1], Of: s.resource})
+		}
 		least := pressureLeast[s.resource][0]
 		if s.kind == "full" {
 			least = pressureLeast[s.resource][1]
@@ -272,6 +284,11 @@ func readPressure(p *attach.Part) attach.Reading {
 			r.Figures = append([]string{text}, r.Figures...)
 		} else {
 			r.Figures = append(r.Figures, text)
+		}
+		if s.impossible() {
+			r.Flaws = append(r.Flaws, fmt.Sprintf("%s, %s: a share above 100 %% is not possible", name, s.kind))
+			r.State = attach.CannotTell
+			continue
 		}
 		if top < least || s.resource == "cpu" && s.kind == "full" && !cgroup {
 			continue
@@ -294,6 +311,10 @@ func readPressure(p *attach.Part) attach.Reading {
 		r.Figures = append([]string{fmt.Sprintf("the total of %s %s is %s years, which no machine has run: that counter is broken", all[i].resource, all[i].kind, number(math.Round(all[i].total/1e6/86400/365)))}, r.Figures...)
 	}
 	r.Not = pressureNot(all, cgroup)
+	if len(high) == 0 && slices.ContainsFunc(all, stall.impossible) {
+		r.Means = "Shares above 100 % are of no kernel: nothing follows from them."
+		return r
+	}
 	if len(high) == 0 {
 		r.Means = "Tasks waited for little of the time: no resource named here is short."
 		r.Signs = ruledOut(all, cgroup)
@@ -360,7 +381,7 @@ func pressureNot(all []stall, cgroup bool) string {
 	case has("memory"):
 		return "how much memory is used: pressure is the time of reclaim, compaction, and reading back what was evicted or swapped"
 	case has(""):
-		return "whose pressure it is: only the file's name does (cpu, memory, io)"
+		return "whose pressure it is: only the file's name does (cpu, memory, io, irq)"
 	}
 	return "why a device was slow: it is the time of tasks, to which a slow disk and a busy one look the same"
 }
