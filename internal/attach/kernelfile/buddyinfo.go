@@ -188,7 +188,7 @@ const (
 // judgeZones says what the free lists can serve. The zone DMA is 16 MiB for old devices and left
 // out.
 func judgeZones(zones []zone) (r attach.Reading) {
-	var free, huge, cma float64
+	var free, huge, pieces, cma float64
 	var small []zone // with memory, and next to none of it in large blocks
 	for _, z := range zones {
 		r.Facts = append(r.Facts, attach.Fact{Name: FactBuddyFree, Value: z.free(0), Of: z.String()},
@@ -199,6 +199,7 @@ func judgeZones(zones []zone) (r attach.Reading) {
 		r.Figures = append(r.Figures, zoneText(z))
 		free += z.free(0)
 		huge += z.over(hugeBlock)
+		pieces += z.over(costly)
 		cma += z.cma
 		if z.free(0) >= zoneLeast && z.over(hugeBlock) < hugeLeast*z.free(0) {
 			small = append(small, z)
@@ -207,9 +208,13 @@ func judgeZones(zones []zone) (r attach.Reading) {
 	// An allocation falls back to another zone: a small zone without large blocks is no matter
 	// while most of what is free is in large blocks.
 	broken := slices.DeleteFunc(small, func(z zone) bool { return huge >= 0.5*free && z.free(0) < 1<<30 })
+	coarse := free < coarseMost && pieces >= 0.5*free
 	r.Not = "whether anybody waited: free lists are one moment, and allocstall and compact_stall of /proc/vmstat, read twice, tell"
 	r.Next = []attach.Next{{Command: "grep -E 'allocstall|compact_stall' /proc/vmstat; sleep 10; grep -E 'allocstall|compact_stall' /proc/vmstat", Why: "whether threads have to free or move memory themselves now"}}
 	switch {
+	case coarse && free >= zoneLeast && huge < hugeLeast*free:
+		r.State = attach.CannotTell
+		r.Means = fmt.Sprintf("%s is free, most of it in blocks of 32 KiB or more, and %s in blocks of 2 MiB or more: larger pieces are there, and hardly a huge page.", mem(free), mem(huge))
 	case len(broken) > 0:
 		worst := broken[0]
 		for _, z := range broken {
@@ -253,6 +258,10 @@ func judgeZones(zones []zone) (r attach.Reading) {
 	}
 	return r
 }
+
+// coarseMost is so little free memory that it may well have no large blocks without being
+// fragmented, as long as most of it is in pieces of 32 KiB or more.
+const coarseMost = 1 << 30
 
 // costly is the largest piece, in bytes, for which the kernel tries on and on (order 3).
 const costly = 32 << 10
