@@ -26,7 +26,7 @@ var meminfoKnown = oneOf("MemTotal MemFree MemUsed MemAvailable Buffers Cached S
 
 var meminfo = &attach.Kind{
 	Name: "/proc/meminfo", Hints: []string{":", "Mem", "Swap"},
-	Claim: starting("tA-Z", 80, repeated(func(lines []paste.Line) int {
+	Claim: starting("tA-Z", 200, repeated(func(lines []paste.Line) int {
 		if n := meminfo24(lines); n > 0 {
 			return n + claimMeminfo(lines[n:])
 		}
@@ -40,13 +40,24 @@ func claimMeminfo(lines []paste.Line) int {
 		return 0
 	}
 	// Most lines of a log are refused here, before anything is copied.
-	if name, _, ok := pair(strings.TrimSpace(withoutNode(lines[0].Text))); !ok ||
-		!meminfoKnown(name) || !strings.Contains(lines[0].Text, ":") && len(strings.Fields(lines[0].Text)) != 3 {
+	//
+	// Remarks behind a few lines are no matter here: a view of the paste is without them. Where
+	// each line has one, so have the first two.
+	first := withoutNode(lines[0].Text)
+	remarked := len(lines) > 1 && withoutRemark(first) != first && withoutRemark(lines[1].Text) != lines[1].Text
+	if remarked {
+		first = withoutRemark(first)
+	}
+	if name, _, ok := pair(strings.TrimSpace(first)); !ok ||
+		!meminfoKnown(name) || !strings.Contains(first, ":") && len(strings.Fields(first)) != 3 {
 		return 0
 	}
 	stripped := make([]paste.Line, 0, min(len(lines), 512))
 	for _, l := range lines[:min(len(lines), 512)] {
 		l.Text = withoutNode(l.Text)
+		if remarked {
+			l.Text = withoutRemark(l.Text)
+		}
 		stripped = append(stripped, l)
 	}
 	return claimPairs(stripped, meminfoKnown, meminfoSure, nil, 2)
@@ -58,6 +69,16 @@ func unitless(text string) bool {
 	return ok && meminfoSure(strings.TrimSpace(name)) &&
 		!strings.HasPrefix(strings.TrimSpace(name), "HugePages_") &&
 		len(strings.Fields(rest)) == 1 && strings.Trim(strings.TrimSpace(rest), "0") != ""
+}
+
+// withoutRemark takes off what somebody wrote behind a value: "7447460 kB  # free".
+func withoutRemark(text string) string {
+	for _, mark := range []string{"#", "//"} {
+		if at := strings.Index(text, mark); at > 0 && (text[at-1] == ' ' || text[at-1] == '\t') {
+			return strings.TrimRight(text[:at], " \t")
+		}
+	}
+	return text
 }
 
 // withoutNode takes "Node 0 " off the lines of a node's meminfo.
@@ -76,6 +97,7 @@ func readMeminfo(p *attach.Part) attach.Reading {
 	node := ""
 	lines := pairs24(p.Lines)
 	for i, l := range lines {
+		l.Text = withoutRemark(l.Text)
 		if t := withoutNode(l.Text); t != l.Text {
 			node = strings.Fields(l.Text)[1]
 			l.Text = t
@@ -108,7 +130,10 @@ func readMeminfo(p *attach.Part) attach.Reading {
 	r.Figures = memFigures(m)
 	switch {
 	case !m.has("MemAvailable") || total == 0:
-		r.Means = "Without MemTotal and MemAvailable it cannot be told whether memory is short."
+		r.Means = "MemAvailable is not in it, nor what it could be counted from: whether memory is short cannot be told."
+		if total == 0 {
+			r.Means = "MemTotal is not in it: whether memory is short cannot be told."
+		}
 		if m.has("MemFree") && m.has("Cached") && total > 0 {
 			available = m.get("MemFree") + m.get("Cached") + m.get("Buffers") - m.get("Shmem")
 			r.Means = fmt.Sprintf("MemAvailable is not in it; free memory and page cache together are about %s of %s.", mem(available), mem(total))
