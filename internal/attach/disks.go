@@ -46,14 +46,15 @@ func Disks(all []DiskUse, boot bool, when, again string, number func(float64) st
 		return r
 	}
 	worst := slices.MaxFunc(all, func(a, b DiskUse) int { return cmp.Compare(a.slowness(), b.slowness()) })
-	took := number(max(worst.ReadMS, worst.WriteMS))
-	switch slow := worst.slowness(); {
+	slow := worst.slowness()
+	took := fmt.Sprintf("%s %s took %s ms", worst.slower(), worst.Name, number(slow))
+	switch {
 	case slow == 0:
 		r.State, r.Means = Healthy, "The disks answered fast."
-	case max(worst.ReadMS, worst.WriteMS) < diskSlow:
-		r.Means = fmt.Sprintf("Requests to %s took %s ms in the mean: usual for a disk that turns, and slow for flash.", worst.Name, took)
+	case slow < diskSlow:
+		r.Means = took + " in the mean: usual for a disk that turns, and slow for flash."
 	default:
-		r.Means = fmt.Sprintf("Requests to %s took %s ms in the mean; whether the service waited for them is not in it.", worst.Name, took)
+		r.Means = took + " in the mean; whether the service waited for them is not in it."
 		r.Signs = []Sign{{Cause: "disk-wait", Grade: Candidate, Share: max(0, worst.Busy),
 			Proof: []string{worst.text(when, number)}}}
 		r.Next = []Next{{Command: "pidstat -d 1 10", Why: "iodelay: which processes wait for the disk"}}
@@ -79,4 +80,12 @@ func (d DiskUse) slowness() (ms float64) {
 		ms = max(ms, d.WriteMS)
 	}
 	return ms
+}
+
+// slower says whether reads or writes are those whose time slowness gives.
+func (d DiskUse) slower() string {
+	if d.Reads >= diskFew && d.ReadMS == d.slowness() {
+		return "Reads from"
+	}
+	return "Writes to"
 }

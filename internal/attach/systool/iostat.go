@@ -265,6 +265,19 @@ func devices(all []report) (out []device) {
 
 func (d device) worst() float64 { return max(d.rawait, d.wawait, d.await) }
 
+// slowest says how long its requests take: where reads and writes differ, which of them it is.
+func (d device) slowest() string {
+	kind := "requests to"
+	switch {
+	case d.await == d.worst() || d.rawait == d.wawait:
+	case d.rawait > d.wawait:
+		kind = "reads from"
+	default:
+		kind = "writes to"
+	}
+	return fmt.Sprintf("%s %s take %s ms", kind, d.name, plain(d.worst()))
+}
+
 func (d device) String() string {
 	var parts []string
 	if d.rawait > 0 || d.wawait > 0 {
@@ -355,13 +368,13 @@ func readIostat(p *attach.Part) attach.Reading {
 	for _, d := range disks {
 		if d.worst() >= awaitSome && d.reads+d.writes >= 1 && d.queue >= 1 && v.Means == "" {
 			v.unsure = true
-			v.means("requests to %s take %s ms: usual for a rotating or a remote disk, late for an SSD", d.name, plain(d.worst()))
+			v.means("%s: usual for a rotating or a remote disk, late for an SSD", d.slowest())
 			v.next("pidstat -d 1 10", "iodelay: which processes wait for the disk")
 		}
 	}
 	for _, d := range disks {
 		if d.worst() >= awaitSlow && d.reads+d.writes >= 1 && v.Means == "" {
-			v.means("requests to %s take %s ms, but they are few, less than one at a time on average: it is busy %s %% of the time", d.name, plain(d.worst()), plain(d.util))
+			v.means("%s, but they are few, less than one at a time on average: it is busy %s %% of the time", d.slowest(), plain(d.util))
 		}
 	}
 	for _, d := range disks {

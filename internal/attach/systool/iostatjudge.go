@@ -122,7 +122,7 @@ func (d device) judge(v *verdict, c cpuUse, n int) {
 		v.next("pidstat -d 1 10", "which processes read and write")
 	case d.worst() >= awaitSlow && d.reads+d.writes >= 1 && (d.queue >= 1 || d.queue >= 0.2 && d.util >= utilSome):
 		v.candidate("disk-wait", c.wa/100, proof)
-		v.means("requests to %s take %s ms: whether anybody waits for them is not in it", d.name, plain(d.worst()))
+		v.means("%s: whether anybody waits for them is not in it", d.slowest())
 		v.not("writes go on behind the programs' backs: only fsync and a limit on dirty pages make a program wait for them")
 		v.next("pidstat -d 1 10", "iodelay: which processes wait for the disk")
 	case d.util >= 90 && d.queue < 2 && d.rawait >= 1 && d.reads*d.rawait >= 700:

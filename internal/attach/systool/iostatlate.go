@@ -40,7 +40,8 @@ func (d device) lateByOne(v *verdict) {
 	default:
 		return
 	}
-	v.means("requests to %s take %s ms at the median and up to %s ms, though few are asked: who waits for each write, as a log that is synced does, waits as long", d.name, plain(d.worst()), plain(max(d.peak, d.worst())))
+	v.means("%s at the median, and in one report requests take up to %s ms, though few are asked: who waits for each, as for writes of a log that is synced, waits as long",
+		d.slowest(), plain(max(d.peak, d.worst())))
 	v.not("%util and the queue say how much is asked of a disk, and not how fast it answers")
 	v.next("biolatency-bpfcc -D 10 1", "how long single requests take")
 }
@@ -74,7 +75,7 @@ func judgeAll(v *verdict, disks []device, c cpuUse, reports int) {
 	var others []string
 	for _, d := range disks {
 		if of != "" && d.name != of && d.late() {
-			others = append(others, fmt.Sprintf("those to %s take %s ms", d.name, plain(d.worst())))
+			others = append(others, d.slowest())
 		}
 	}
 	if len(others) > 0 {
