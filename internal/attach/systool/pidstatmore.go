@@ -49,8 +49,8 @@ func (run *pidstatRun) waits(v *verdict) {
 	waiters := programs(run.top(func(t *task) float64 { return t.wait }))
 	if len(waiters) == 0 {
 		if run.threads { // otherwise it is of main threads only
-			v.figure("%%wait 0 for all tasks")
-			v.against("cpu-contention", "%wait 0 for all threads")
+			v.figure("%%wait 0 for all threads of programs%s", run.medians())
+			v.against("cpu-contention", "%wait 0 for all threads of programs")
 			return
 		}
 		v.figure("%%wait 0, which is that of main threads alone")
@@ -85,7 +85,8 @@ func (run *pidstatRun) waits(v *verdict) {
 		if run.threads {
 			v.against("cpu-contention", proof)
 		}
-		v.means("the wait for a CPU is %s %% at most: a small cost, and no reason for long stalls", plain(most.wait))
+		v.means("no program waits for a CPU longer than %s, %s %% of the time%s: a small cost, and no reason for long stalls",
+			most, plain(most.wait), run.medians())
 	case known && ran < 0.6*float64(cpus):
 		v.unsure = true
 		if most.wait < waitMuch {
@@ -108,6 +109,14 @@ func (run *pidstatRun) waits(v *verdict) {
 		v.next("vmstat 1 10", "r against the number of CPUs")
 		v.means("%s waits for a CPU %s %% of the time: for its turn, or for its quota", most, plain(most.wait))
 	}
+}
+
+// medians says that figures are those of the sample in the middle, which others may exceed.
+func (run *pidstatRun) medians() string {
+	if run.samples < 2 {
+		return ""
+	}
+	return " at the median"
 }
 
 // contention: the tasks wait, and they fill the CPUs. Two columns agree.

@@ -75,7 +75,7 @@ func (run *pidstatRun) crowds(v *verdict) {
 	v.figure("%s", text)
 }
 
-// alike says what processes of one name use together, where that is more than a CPU.
+// alike says what processes or threads of one name use together, where that is more than a CPU.
 func (run *pidstatRun) alike(v *verdict) {
 	sums, counts, most := map[string]float64{}, map[string]int{}, ""
 	for _, one := range run.tasks {
@@ -86,6 +86,10 @@ func (run *pidstatRun) alike(v *verdict) {
 		}
 	}
 	if most != "" && counts[most] > 1 && sums[most] > oneThread {
-		v.figure("%d processes %s use %s %% CPU together", counts[most], most, plain(sums[most]))
+		kind := "processes"
+		if run.threads {
+			kind = "threads"
+		}
+		v.figure("%d %s %s use %s %% CPU together", counts[most], kind, most, plain(sums[most]))
 	}
 }

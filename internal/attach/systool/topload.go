@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
 )
 
 // manyWait is a load average that few machines have without threads in D, where few threads run.
@@ -148,7 +150,8 @@ func (s *screen) few(v *verdict, known bool) {
 		return
 	}
 	v.Figures = slices.Insert(v.Figures, min(1, len(v.Figures)),
-		fmt.Sprintf("%d tasks in all, which use %s %% of a CPU: mostly those of a container, while the line of CPUs is of the whole machine", s.total, plain(s.used())))
+		fmt.Sprintf("%s in all, %s %% of a CPU together: those of a container, or those that somebody chose, while the line of CPUs is of the whole machine",
+			attach.Plural(s.total, "task"), plain(s.used())))
 }
 
 // swapped says how much of swap is used, where that is some of it.

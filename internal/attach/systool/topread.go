@@ -210,7 +210,7 @@ func (s *screen) unseen(v *verdict, c cpuUse) {
 	if busy := (100 - c.id - c.wa) * cpus; busy >= 60 && total < busy/2 && least < 1 {
 		v.unsure = true
 		v.Figures = slices.Insert(v.Figures, min(1, len(v.Figures)),
-			fmt.Sprintf("the processes in it use %s %% of a CPU together, of %s %%", plain(total), plain(busy)))
+			fmt.Sprintf("what is listed uses %s %% of a CPU together, of %s %%", plain(total), plain(busy)))
 		v.means("what is listed does not explain it: the CPU time may be of processes that live too shortly to be listed, or of interrupts")
 		v.not("that the process at the head is the reason: it is the largest of those that were still there")
 		v.next("execsnoop-bpfcc, or: perf trace -e sched:sched_process_exec -a -- sleep 5",
@@ -262,7 +262,7 @@ func (s *screen) processes(v *verdict, loaded bool) {
 		return fmt.Sprintf("%s (pid %s)", strings.Join(r.cells[at:min(len(r.cells), at+1)], " "), t.cell(r, "PID"))
 	}
 	busy := slices.MaxFunc(t.rows, func(a, b row) int { return cmp.Compare(t.num(a, "%CPU"), t.num(b, "%CPU")) })
-	if program, all, n := t.programs(); (loaded || all >= 200) && n > 1 && all > 1.5*t.num(busy, "%CPU") {
+	if program, all, n := t.programs(); !s.threads && (loaded || all >= 200) && n > 1 && all > 1.5*t.num(busy, "%CPU") {
 		text := fmt.Sprintf("%d processes %s: %s %% CPU", n, program, plain(all))
 		v.Figures = slices.Insert(v.Figures, min(2, len(v.Figures)), text)
 	} else if use := t.num(busy, "%CPU"); use >= 1 {
@@ -279,7 +279,7 @@ func (s *screen) processes(v *verdict, loaded bool) {
 		}
 		v.factOf(ProcessCPU, use/100, name(busy))
 		if used := s.used(); loaded && use >= 100 && use >= mostOfIt*used && len(t.rows) > 2 {
-			v.means("the CPUs are nearly all busy in this one screen, and %.0f %% of what processes use is %s", 100*use/used, name(busy))
+			v.means("the CPUs are nearly all busy in this one screen, and %.0f %% of what the tasks listed use is %s", 100*use/used, name(busy))
 			v.pid, _ = whole(t.cell(busy, "PID"))
 		}
 	}
