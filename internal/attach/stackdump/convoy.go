@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
 )
 
 // convoy is threads that wait for one lock.
@@ -210,4 +212,36 @@ func (c *convoy) sitesText() string {
 		words = append(words, fmt.Sprintf("%s (%d)", s.name, s.n))
 	}
 	return strings.Join(words, ", ")
+}
+
+// oneWaits reads a dump in which one thread waits for a lock. A holder that sleeps or waits keeps
+// the lock for as long, though nobody works below it.
+func (d *dump) oneWaits(r *attach.Reading, list []*convoy) {
+	line := "one thread waits for a lock" + list0(list)
+	r.Figures = append(r.Figures, line)
+	r.Means = "One thread that waits is no convoy."
+	if d.total()-d.frameless() < wholeDump {
+		r.State = attach.CannotTell
+	}
+	if len(list) == 0 || !list[0].sure || list[0].holder == nil {
+		return
+	}
+	holds := list[0].holderText()
+	r.Figures = append(r.Figures, holds)
+	if list[0].holder.doing == running {
+		return
+	}
+	r.State = attach.CannotTell
+	r.Means = "One thread waits for a lock whose holder sleeps or waits meanwhile: how often, and for how long, one dump does not say."
+	r.Signs = append(r.Signs, attach.Sign{Cause: "lock-contention", Grade: attach.Candidate,
+		Share: share(1, d.total()), Proof: []string{line, holds}})
+	if d.whole != "" {
+		r.Next = append(r.Next, attach.Next{Command: d.whole,
+			Why: "taken three times: whether the same thread still holds the lock"})
+	}
+}
+
+// keepers is how many threads sleep or wait while they hold a lock that others wait for.
+func (d *dump) keepers() int {
+	return d.count(func(t *thread) bool { return t.doing == idle && t.wanted })
 }

@@ -156,11 +156,7 @@ func (d *dump) quiet(r *attach.Reading, t tally, list []*convoy) {
 		r.Figures = append(r.Figures, "one thread waits for a lock"+list0(list))
 		r.Means = "The one thread that is not idle waits for a lock, and who holds it is not in the dump."
 	case t.lock == 1:
-		r.Figures = append(r.Figures, "one thread waits for a lock"+list0(list))
-		r.Means = "One thread that waits is no convoy."
-		if len(list) > 0 && list[0].sure {
-			r.Figures = append(r.Figures, list[0].holderText())
-		}
+		d.oneWaits(r, list)
 	case t.remote > 0:
 		r.Figures = append(r.Figures, fmt.Sprintf("%s for another server's answer (%s)",
 			waits(t.remote), t.most(remote)))
@@ -273,7 +269,7 @@ func (d *dump) pools(r *attach.Reading, t tally) {
 		r.Figures = append(r.Figures, fmt.Sprintf("%d threads sleep in %s, by their own code",
 			asleep[sites[0]], sites[0]))
 	}
-	if t.running == 1 && t.total > 2 && at != nil && d.hit() == nil && len(at.frames) > 0 && at.state == "" {
+	if t.running == 1 && t.total > 2 && at != nil && !at.atZero() && d.hit() == nil && len(at.frames) > 0 && at.state == "" {
 		at.from = 0
 		r.Figures = append(r.Figures, "the only thread at work: "+at.path())
 	}
@@ -351,7 +347,8 @@ func (d *dump) census(t tally) string {
 		{d.afterFiles(), "waiting for another thread's call on a file"},
 		{t.remote, "waiting for another server"}, {t.table, "waiting for tables' locks"},
 		{t.pooled, "waiting for a pool"}, {t.room, "waiting for room in a queue"},
-		{t.running - d.beheaded(), "running or in calls"}, {d.beheaded(), "without their innermost frames"},
+		{t.running - d.beheaded() - d.keepers(), "running or in calls"},
+		{d.keepers(), "asleep or waiting with a lock that others want"}, {d.beheaded(), "without their innermost frames"},
 		{d.children(), "waiting for another process"}, {d.joining(), "waiting for another thread to end"},
 		{t.idle - d.children() - d.joining() - d.frameless(),
 			"idle (waiting for work or events, asleep)"}, {d.frameless(), "without frames"},

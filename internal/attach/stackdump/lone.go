@@ -14,7 +14,7 @@ func (d *dump) lone(r *attach.Reading) {
 	th := d.threads[0]
 	r.State = attach.CannotTell
 	r.Means = "It shows what one thread does at one instant, and nothing of the others."
-	r.Not = "One thread is no convoy: who holds what it waits for is not in here."
+	r.Not = "One thread is no convoy: its stack does not say who holds what it waits for."
 	r.Figures = append(r.Figures, "one thread: "+th.does())
 	if n := len(th.holds); n > 0 && th.doing != running {
 		r.Figures = append(r.Figures, fmt.Sprintf("it holds %s meanwhile (%s)", attach.Plural(n, "lock"), th.holds[0]))
@@ -24,6 +24,9 @@ func (d *dump) lone(r *attach.Reading) {
 		why = "shows all threads, and so who holds what this one waits for"
 	} else {
 		r.Not = "One stack of one thread does not say whether it always stands there, nor whether anybody waits for it."
+	}
+	if th.doing == running && th.atZero() {
+		r.Means = "A jump to address 0 ends a program: this is the stack of a crash, unless its innermost frame was read wrongly."
 	}
 	r.Next = append(r.Next, attach.Next{Command: cmp.Or(d.whole,
 		"gdb -p PID -batch -ex 'thread apply all bt'"), Why: why})
@@ -52,6 +55,15 @@ func (d *dump) lone(r *attach.Reading) {
 	}
 }
 
+// atZero reports whether the innermost frame is at address 0, where no code is.
+func (t *thread) atZero() bool {
+	if t.cropped || len(t.frames) == 0 {
+		return false
+	}
+	digits, isAddress := strings.CutPrefix(t.frames[0].fn, "0x")
+	return isAddress && strings.Trim(digits, "0") == ""
+}
+
 // taker is the function that takes the lock which a thread waits for.
 func (t *thread) taker() string {
 	if t.site == "" && !slices.ContainsFunc(t.frames,
@@ -75,7 +87,7 @@ func (t *thread) interrupted(r *attach.Reading) {
 		r.Not = "Whether other threads want the allocator meanwhile is not in it; for this deadlock none is needed."
 		return
 	}
-	r.Not = "Who holds the lock is not in it: if it is what the signal interrupted, this is a deadlock of one thread with itself."
+	r.Not = "Its stack does not say who holds the lock: if it is what the signal interrupted, this is a deadlock of one thread with itself."
 }
 
 // allocates reports whether one of these frames is of an allocator.

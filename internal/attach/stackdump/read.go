@@ -308,6 +308,9 @@ func (t *thread) does() string {
 	if len(t.frames) > 0 && dumpers.find(t.frames[:1], anything) >= 0 {
 		return "it takes this dump" + in(short(t.frames[0].fn))
 	}
+	if t.atZero() {
+		return "its innermost frame is at address 0, where no code is"
+	}
 	if len(t.frames) > 0 {
 		return "it computes or is in a call" + in(short(t.frames[0].fn))
 	}
