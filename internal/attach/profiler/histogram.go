@@ -36,14 +36,14 @@ var (
 	// "     3      : 27       |*        |" as runqlen prints it
 	singleRow = pattern.New(`^(\d+)\s*:\s*(\d+)\s*\|[* ]*\+?\|?$`)
 	// "[16, 32)             725 |@@                |", "[0]  12 |@|", "(..., 0)  5 ||"
-	bracketRow = pattern.New(`^[\[(]([-\d.]+[KMGTP]?)(?:, ?([-\d.]+[KMGTP]?|\.\.\.)[\])]|\])\s+(\d+)\s*(\|.*)?$`)
+	bracketRow = pattern.New(`^[\[(]([-\d.]+[KMGTPk]?)(?:, ?([-\d.]+[KMGTPk]?|\.\.\.)[\])]|\])\s+(\d+)\s*(\|.*)?$`)
 	// "     usecs               : count     distribution"
 	// "  >=(ms) .. <(ms)   : I/O      |Distribution      |" in perf-tools
 	arrowHead = pattern.New(`^(.*?\S)\s*:\s*(?:count\s+distribution|I/O\s+\|?Distribution\s*\|?)$`)
 	// "|****    |", to which a terminal may add what was typed: a bar that is whole
 	closedBar = pattern.New(`\|[*@# ]*\|\S{0,4}$`)
 	// "        64 -> 127        :", "[64, 12": a row that the end of the text cut
-	cutRow = pattern.New(`^(?:\d+\s*->\s*\d*\s*:?|\[\d+[KMGTP]?,(?: ?\d*[KMGTP]?\)?)?)$`)
+	cutRow = pattern.New(`^(?:\d+\s*->\s*\d*\s*:?|\[\d+[KMGTPk]?,(?: ?\d*[KMGTPk]?\)?)?)$`)
 	// "@usecs:", "@[java]:", "@us[java, 12]:"
 	mapHead = pattern.New(`^(@\w*(?:\[.*\])?):$`)
 )
@@ -87,13 +87,13 @@ func bucketOf(text string) (b bucket, ok bool) {
 	return b, false
 }
 
-// power reads a border such as 512, 1K or 256M: bpftrace's K is 1024.
+// power reads a border such as 512, 1K or 256M. The K of bpftrace is 1024; old versions print k.
 func power(s string) (float64, bool) {
 	if s == "..." {
 		return 0, true
 	}
 	factor := 1.0
-	if i := strings.IndexByte("KMGTP", s[len(s)-1]); i >= 0 {
+	if i := strings.Index("KMGTP", strings.ToUpper(s[len(s)-1:])); i >= 0 {
 		s = s[:len(s)-1]
 		for range i + 1 {
 			factor *= 1024

@@ -1,6 +1,7 @@
 package profiler
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -119,12 +120,18 @@ func traceNote(text string) bool {
 }
 
 func claimCalls(lines []paste.Line, wanted func(c *tracedCall) bool) int {
-	first := strings.TrimSpace(lines[0].Text)
+	first := cmp.Or(wrappedCall(lines), strings.TrimSpace(lines[0].Text))
 	if c, ok := tracedCallOf(first); !ok && !traceNote(first) || ok && !wanted(&c) {
 		return 0
 	}
-	calls, sure := 0, false
-	n := claimed(lines, func(_ int, text string) bool {
+	calls, sure, rest := 0, false, -1
+	n := claimed(lines, func(i int, text string) bool {
+		if i == rest {
+			return true
+		}
+		if w := wrappedCall(lines[i:]); w != "" {
+			text, rest = w, i+1
+		}
 		c, ok := tracedCallOf(text)
 		if ok {
 			calls++
@@ -136,6 +143,45 @@ func claimCalls(lines []paste.Line, wanted func(c *tracedCall) bool) int {
 		return 0
 	}
 	return n
+}
+
+// wrappedCall is the call of two lines, of which the second stands further in; "": the first line
+// has a whole call, or none.
+func wrappedCall(lines []paste.Line) string {
+	if len(lines) < 2 || lines[1].Command != "" || len(lines[0].Text) > 4096 ||
+		!strings.HasSuffix(strings.TrimRight(lines[1].Text, " \t"), ">") ||
+		indent(lines[1].Text) <= indent(lines[0].Text) {
+		return ""
+	}
+	text, next := strings.TrimSpace(lines[0].Text), strings.TrimSpace(lines[1].Text)
+	m := callHead.FindStringSubmatch(text)
+	if m == nil || m[3]+m[7] == "" || callTime.MatchString(text) || !callTime.MatchString(next) ||
+		!callName.MatchString(m[8]) {
+		return ""
+	}
+	if _, own := tracedCallOf(next); own {
+		return ""
+	}
+	if c, ok := tracedCallOf(text + " " + next); !ok || c.seconds < 0 {
+		return ""
+	}
+	return text + " " + next
+}
+
+func indent(text string) int { return len(text) - len(strings.TrimLeft(text, " \t")) }
+
+// callTexts are the lines of a trace, each with a whole call.
+func callTexts(p *attach.Part) []string {
+	var out []string
+	for i := 0; i < len(p.Lines); i++ {
+		text := strings.TrimSpace(p.Lines[i].Text)
+		if w := wrappedCall(p.Lines[i:]); w != "" {
+			text = w
+			i++
+		}
+		out = append(out, text)
+	}
+	return out
 }
 
 func claimStrace(lines []paste.Line) int {
@@ -155,7 +201,7 @@ func readCallLines(p *attach.Part) *callTrace {
 	first, last := -1.0, -1.0
 	inCalls, longest := map[int]float64{}, 0.0 // a thread's calls follow one another
 	before := tracedCall{at: -1}
-	for _, text := range texts(p) {
+	for _, text := range callTexts(p) {
 		c, ok := tracedCallOf(text)
 		if !ok {
 			continue
