@@ -151,6 +151,8 @@ func readRecords(lines []paste.Line, record *pattern.Regexp, pair func(string) (
 				return t
 			}
 			continue
+		case strings.HasPrefix(text, "|") && planHeader.MatchString(text):
+			return t // the plan that a column holds is a table of its own
 		case record.MatchString(text):
 			row = map[string]string{}
 			if len(t.rows) < mostRows {
@@ -375,7 +377,7 @@ func readResult(p *attach.Part, t *sqlTable) attach.Reading {
 			r.figure("the client waited " + m[2] + " for it")
 		}
 	}
-	r.Means = "No time of the server is in it: it says nothing of why a service is slow."
+	r.Means = "No result with these columns is known: nothing is read from its values."
 	if slices.ContainsFunc(t.columns,
 		func(c string) bool { return strings.Contains(c, "duration") || strings.Contains(c, "latency") }) {
 		r.Means = "It has times that only who asked for them can tell apart: whose they are, and in which unit."

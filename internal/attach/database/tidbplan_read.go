@@ -8,6 +8,7 @@ import (
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 func readTiDBPlan(p *attach.Part) attach.Reading {
@@ -147,7 +148,7 @@ func whereInPlan(r *result, ops []*operator, total float64) {
 	case bad != nil && bad.act >= 100*max(1, bad.est):
 		where = "a plan that rests on a wrong estimate"
 		if strings.Contains(bad.text, "stats:pseudo") {
-			where = "a plan that was made without statistics (stats:pseudo)"
+			where = "a plan with an estimate that rests on no statistics (stats:pseudo)"
 		}
 	case strings.HasPrefix(leaf.task, "cop[tidb]"):
 		where = "TiDB's own tables in memory, which " + leaf.name + " reads"
@@ -281,9 +282,7 @@ func readPlainPlan(r *result, ops []*operator) attach.Reading {
 		line = "CARTESIAN join: " + line
 	}
 	r.figure(line)
-	if strings.Contains(all, "stats:pseudo") {
-		r.figure("stats:pseudo: the estimates rest on no statistics")
-	}
+	pseudo(r, ops)
 	full := 0
 	for _, o := range ops {
 		if strings.Contains(o.name, "TableFullScan") || strings.Contains(o.name, "TableScan") &&
@@ -308,6 +307,38 @@ func readPlainPlan(r *result, ops []*operator) attach.Reading {
 	r.next("EXPLAIN ANALYZE the statement", "runs it and has the times of each operator and task")
 	return r.done(attach.CannotTell)
 }
+
+// pseudo says which tables have no statistics.
+func pseudo(r *result, ops []*operator) {
+	without, reads := 0, 0
+	var tables []string
+	for _, o := range ops {
+		m := planTable.FindStringSubmatch(o.text)
+		if m == nil {
+			continue
+		}
+		reads++
+		if strings.Contains(o.text, "stats:pseudo") {
+			without++
+			if !slices.Contains(tables, m[1]) {
+				tables = append(tables, m[1])
+			}
+		}
+	}
+	switch {
+	case !strings.Contains(joinText(ops), "stats:pseudo"):
+	case without == reads:
+		r.figure("stats:pseudo: the estimates rest on no statistics")
+	case without == 0:
+		r.figure("stats:pseudo: estimates rest on no statistics")
+	default:
+		r.figure(fmt.Sprintf("stats:pseudo: the estimates of %d of %d reads rest on no statistics (%s)",
+			without, reads, strings.Join(tables[:min(3, len(tables))], ", ")))
+	}
+}
+
+// planTable is the table that an operator reads.
+var planTable = pattern.New(`\btable:([^\s,|]{1,64})`)
 
 func joinText(ops []*operator) string {
 	var b strings.Builder

@@ -62,7 +62,7 @@ func backoffRank(kind string) int {
 
 // pool reads the coprocessor tasks' waits for a thread of TiKV's read pool.
 func (e entry) pool(r *result, q float64) {
-	longest, avg, p90 := e.s("Cop_wait_max"), e.s("Cop_wait_avg"), e.s("Cop_wait_p90")
+	longest, avg, p90 := e.longestWait(), e.s("Cop_wait_avg"), e.s("Cop_wait_p90")
 	total, process := e.s("Wait_time"), e.s("Process_time")
 	addr := firstWord(e["Cop_wait_addr"])
 	if longest > 0 {
@@ -72,7 +72,7 @@ func (e entry) pool(r *result, q float64) {
 	if addr != "" {
 		at = " at " + addr
 	}
-	if longest >= 0.02 && (q == 0 || longest >= 0.1*q) {
+	if longest >= 0.02 && (q == 0 || longest >= 0.3*q) {
 		line := fmt.Sprintf("Cop_wait: at most %s, on average %s, P90 %s%s", dur(longest), dur(avg), dur(p90), at)
 		r.figure(line)
 		if longest >= 0.05 {
@@ -90,6 +90,16 @@ func (e entry) pool(r *result, q float64) {
 		r.candidate("pool-exhaustion", line)
 		r.Means = cmp.Or(r.Means, "Coprocessor tasks waited longer for TiKV's threads than these worked on them.")
 	}
+}
+
+// longestWait is the longest wait of a task. It is 0 where the sum of all waits is shorter: then
+// the fields contradict each other.
+func (e entry) longestWait() float64 {
+	longest := e.s("Cop_wait_max")
+	if e["Wait_time"] != "" && longest > 1.05*e.s("Wait_time")+0.001 {
+		return 0
+	}
+	return longest
 }
 
 func onHost(addr string) string {
@@ -209,6 +219,9 @@ func (e entry) longest(q float64) []string {
 		"Prewrite_time", "Commit_time", "Get_commit_ts_time", "Local_latch_wait_time",
 		"Resolve_lock_time", "Commit_backoff_time", "Cop_proc_max", "Cop_wait_max", "Wait_time", "Process_time"} {
 		if _, said := e["Process_time"]; said && (name == "Wait_time" || name == "Process_time") {
+			continue
+		}
+		if name == "Cop_wait_max" && e.longestWait() == 0 {
 			continue
 		}
 		if v := e.s(name); v > 0 && v >= q/100 {
