@@ -34,7 +34,8 @@ func judgeGC(g *attach.Reading, s gcSum, cs []cycle) {
 		judgeFew(g, s, cs)
 	case s.perSecond >= gcRate && s.cpuShare >= gcLoss:
 		judgeFrequent(g, s, cs)
-	case s.markShare >= gcMarking && s.assistShare >= assistOwn && s.forced*2 < len(cs):
+	case s.markShare >= gcMarking && s.assistShare >= assistOwn &&
+		s.medianAssist >= assistFelt && s.forced*2 < len(cs):
 		g.State = attach.Ill
 		g.Means = fmt.Sprintf("GC marks %s of the time; a request that allocates meanwhile is made to mark: %s of the program's CPU time in these cycles", percent(s.markShare), percent(s.assistShare))
 		if s.cramped {
@@ -246,7 +247,7 @@ func judgeFrequent(g *attach.Reading, s gcSum, cs []cycle) {
 }
 
 // noRoom is why cycles come one after another.
-const noRoom = "the goal is less than 1.5 times the live heap, so the heap has no room (GOGC, GOMEMLIMIT)"
+const noRoom = "most goals are less than 1.5 times what the cycle before left alive, so the heap has no room (GOGC, GOMEMLIMIT)"
 
 // Up to here a share of the CPU is little, or no matter, and a stop in ms short.
 const (
@@ -267,7 +268,7 @@ func judgeWell(g *attach.Reading, s gcSum) {
 	g.State = attach.Healthy
 	g.Means = "GC costs the program little: it takes little CPU, and " + s.stopsAtMost()
 	switch {
-	case s.markShare >= gcMarking && s.cpuShare >= someCPU && 2*s.forced < s.cycles:
+	case s.markShare >= gcMarking && (s.cpuShare >= someCPU || s.assistShare >= assistOwn) && 2*s.forced < s.cycles:
 		g.State = attach.CannotTell
 		g.Means = fmt.Sprintf("GC marks %s of the time, which leaves the program fewer of its Ps meanwhile; assists take %s of the Ps' time, and %s", percent(s.markShare), percent(s.assistAll), s.stopsAtMost())
 		g.Not = "how much slower requests are while it marks"

@@ -9,19 +9,20 @@ import (
 
 // Floors, as the detectors have them (frequent-gc, mark-assist, stw-pause).
 const (
-	gcRate    = 2.0  // cycles a second from which no request is far from one
-	gcMarking = 0.25 // of the time: a large heap is marked for so long that few cycles are as near
-	gcLoss    = 0.15 // of the Ps' time withheld from the program: a seventh of a request
-	gcQuarter = 0.25 // of the Ps' time: what the pacer aims at while it marks, all the time
-	assistOwn = 0.05 // of the program's own CPU time while GC marks
-	veryLong  = 50.0 // ms: a stop that people notice, even if it is the only one
-	longStop  = 5.0  // ms: a stop takes microseconds, and a wait for one time slice 3 or 4 ms
-	longMark  = 10.0 // ms: marking, or a whole cycle before Go 1.5
-	startup   = 10.0 // s after the start of a program that are not its steady state
-	grown     = 100  // cycles: a heap that each of them lets grow would fill any machine
-	leastSpan = 1.0  // s
-	manyCycle = 10   // that are enough for a rate within half of leastSpan
-	manyPs    = 8    // from which GOMAXPROCS may be far above a container's quota
+	gcRate     = 2.0  // cycles a second from which no request is far from one
+	gcMarking  = 0.25 // of the time: a large heap is marked for so long that few cycles are as near
+	gcLoss     = 0.15 // of the Ps' time withheld from the program: a seventh of a request
+	gcQuarter  = 0.25 // of the Ps' time: what the pacer aims at while it marks, all the time
+	assistOwn  = 0.05 // of the program's own CPU time while GC marks
+	assistFelt = 10.0 // ms of all assists of a cycle: one request pays no more of it
+	veryLong   = 50.0 // ms: a stop that people notice, even if it is the only one
+	longStop   = 5.0  // ms: a stop takes microseconds, and a wait for one time slice 3 or 4 ms
+	longMark   = 10.0 // ms: marking, or a whole cycle before Go 1.5
+	startup    = 10.0 // s after the start of a program that are not its steady state
+	grown      = 100  // cycles: a heap that each of them lets grow would fill any machine
+	leastSpan  = 1.0  // s
+	manyCycle  = 10   // that are enough for a rate within half of leastSpan
+	manyPs     = 8    // from which GOMAXPROCS may be far above a container's quota
 )
 
 // gcSum is what a run's cycles amount to. The last cycle is not in the sums: its time until the
@@ -49,6 +50,7 @@ type gcSum struct {
 	worstBoth           float64 // of one cycle, its two stops together
 	worstSecond         bool    // mark termination
 	medianMark          float64
+	medianAssist        float64 // ms of CPU in a cycle
 	printed             float64 // percent of the CPU since the start, at most
 	stalled             int     // cycles whose marking went on for long with hardly a CPU
 	longest             cycle   // of them
@@ -107,13 +109,16 @@ func (s gcSum) rated(cs []cycle) bool {
 
 func sumGC(cs []cycle) (s gcSum) {
 	var mark, assist, workers, idle, capacity, stop, own float64
-	var marks []float64
-	roomy := 0
+	var marks, assists []float64
+	goals, tight := 0, 0 // a goal is set by what the cycle before left alive
 	for i, c := range cs {
 		s.take(c)
-		marks = append(marks, c.mark)
-		if c.goal <= 0 || c.live < 1 || c.goal >= 1.5*c.live {
-			roomy++
+		marks, assists = append(marks, c.mark), append(assists, c.assist)
+		if i > 0 && c.n == cs[i-1].n+1 && c.goal > 0 {
+			goals++
+			if c.goal < 1.5*cs[i-1].live {
+				tight++
+			}
 		}
 		if c.forced {
 			s.forced++
@@ -128,8 +133,8 @@ func sumGC(cs []cycle) (s gcSum) {
 		stop += c.stop1 + c.stop2
 		capacity += c.mark * c.cpus()
 	}
-	s.cycles, s.medianMark = len(cs), attach.Median(marks)
-	s.cramped = 2*roomy < len(cs)
+	s.cycles, s.medianMark, s.medianAssist = len(cs), attach.Median(marks), attach.Median(assists)
+	s.cramped = 2*tight > goals
 	s.usedOfMark = ratio(assist+workers+idle, capacity)
 	own = max(assist, capacity-workers-idle)
 	s.assistShare = ratio(assist, own)
