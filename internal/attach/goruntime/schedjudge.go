@@ -35,10 +35,9 @@ func threadsText(samples []snapshot, threads, ps int) string {
 			top = s
 		}
 	}
-	text := fmt.Sprintf("%d threads at most, for %s: threads in system calls or C code keep theirs",
-		threads, count(ps, "P", "Ps"))
+	text := fmt.Sprintf("%d threads at most, for %s", threads, count(ps, "P", "Ps"))
 	if top.blocked() >= manyThreads {
-		text += fmt.Sprintf(", about %d at %.3f s", top.blocked(), top.at)
+		text += fmt.Sprintf(": at %.3f s about %d neither rest nor have a P (system calls, C code, or locked to a goroutine that waits)", top.at, top.blocked())
 	}
 	if last.resting >= manyThreads && len(samples) > 1 {
 		text += fmt.Sprintf("; in the last sample %d rest (idle threads are kept)", last.resting)

@@ -99,8 +99,8 @@ type snapshot struct {
 
 func (s *snapshot) runnable() int { return s.global + s.local }
 
-// blocked is how many threads neither rest nor have a P: in system calls or C code. One more is the
-// runtime's monitor.
+// blocked is how many threads neither rest nor have a P: in system calls, in C code, or locked to a
+// goroutine that waits. One more is the runtime's monitor.
 func (s *snapshot) blocked() int {
 	if s.resting < 0 {
 		return 0
