@@ -3,7 +3,9 @@ package goruntime
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
@@ -36,6 +38,7 @@ type profile struct {
 	perSample bool
 	threads   bool    // of a program without goroutines
 	objects   bool    // of a heap: counts of objects, no bytes
+	own       string  // its name in its address, which is none of the runtime's
 	vague     bool    // of a heap: live or allocated is not said
 	differ    bool    // from another profile: what is negative is less
 	shown     float64 // the share of the total that a table shows; 0: all, or not printed
@@ -181,18 +184,37 @@ func (p *profile) read(title string) attach.Reading {
 		r.Figures = []string{fmt.Sprintf("%.0f threads were made", p.total)}
 		r.Means, r.Not = "threads that the runtime made since the start", "how many threads run: blocked ones cost no CPU"
 	default:
-		whole := func(v float64) string { return fmt.Sprintf("%.0f", v) }
-		if p.total > 0 && len(p.flat) > 0 {
-			r.Figures = append(r.Figures, whole(p.total)+" in all: objects, goroutines or events, for their unit is not printed")
-		}
-		p.figures(&r, whole)
-		r.State, r.Means = attach.CannotTell, "which profile it is was cut off, so nothing follows from its sums"
-		if fn := most(p.cum, resolves); fn != "" && p.cum[fn] >= 0.25*p.total && p.total > 0 {
-			r.Means += fmt.Sprintf("; %s of it is in the C library's resolution of names (getaddrinfo), which asks a name server and keeps a thread each time", percent(p.cum[fn]/p.total))
-		}
-		r.Next = []attach.Next{{Command: "go tool pprof -top FILE", Why: "with its first lines (Type, Duration)"}}
+		p.readUnnamed(&r)
 	}
 	return r
+}
+
+// readUnnamed reads sums of which the text does not say what they count.
+func (p *profile) readUnnamed(r *attach.Reading) {
+	digits, what := 0, ": objects, goroutines or events, for their unit is not printed"
+	for _, v := range p.flat {
+		if v != math.Trunc(v) {
+			digits, what = 1, ", in a unit that is not printed"
+		}
+	}
+	if p.own != "" {
+		what = ", of what " + p.own + " counts"
+	}
+	plain := func(v float64) string { return strconv.FormatFloat(v, 'f', digits, 64) }
+	if p.total > 0 && len(p.flat) > 0 {
+		r.Figures = append(r.Figures, fmt.Sprintf("%.0f in all", p.total)+what)
+	}
+	p.figures(r, plain)
+	r.State, r.Means = attach.CannotTell, "the output does not say which profile it is, so nothing follows from its sums"
+	if p.own != "" {
+		r.Means = "its address names the profile, " + p.own + "; what that counts, the output does not say"
+	}
+	if fn := most(p.cum, resolves); fn != "" && p.cum[fn] >= 0.25*p.total && p.total > 0 {
+		r.Means += fmt.Sprintf("; %s of it is in the C library's resolution of names (getaddrinfo), which asks a name server and keeps a thread each time", percent(p.cum[fn]/p.total))
+	}
+	if p.own == "" {
+		r.Next = []attach.Next{{Command: "go tool pprof -top FILE", Why: "with its first lines (Type, Duration)"}}
+	}
 }
 
 // figures adds the functions with most of it.

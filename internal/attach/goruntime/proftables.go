@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/whystall/whystall/internal/attach"
 )
@@ -168,15 +169,30 @@ func (p *profile) named(command string) {
 	if p.kind != profOther {
 		return
 	}
-	_, name, _ := strings.Cut(command, "debug/pprof/")
-	end := strings.IndexFunc(name, func(r rune) bool { return r < 'a' || r > 'z' })
-	if end >= 0 {
+	address, name, _ := strings.Cut(command, "debug/pprof/")
+	if end := strings.IndexFunc(name, func(r rune) bool { return !inName(r) }); end >= 0 {
 		name = name[:end]
 	}
-	p.kind = map[string]profileKind{"profile": profCPU, "mutex": profMutex, "block": profBlock,
-		"heap": profHeap, "allocs": profAllocs,
-		"goroutine": profGoroutine, "threadcreate": profThreads}[name]
+	name = strings.TrimRight(name, "./-_")
+	p.kind = runtimeProfiles[name]
+	switch {
+	case p.kind != profOther:
+	case strings.Contains(address[strings.LastIndexAny(address, " \t")+1:], "://"):
+		p.own = name
+	default: // a file in a folder of that name
+		letters, _, _ := strings.Cut(strings.ReplaceAll(strings.ReplaceAll(name, "_", "."), "-", "."), ".")
+		p.kind = runtimeProfiles[letters]
+	}
 }
+
+// inName reports whether a profile's name in an address may have the letter.
+func inName(r rune) bool {
+	return r < 0x80 && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("._-/", r))
+}
+
+// runtimeProfiles are the names that the runtime's profiles have as addresses.
+var runtimeProfiles = map[string]profileKind{"profile": profCPU, "mutex": profMutex, "block": profBlock,
+	"heap": profHeap, "allocs": profAllocs, "goroutine": profGoroutine, "threadcreate": profThreads}
 
 // guess says which profile it is where its head is cut off: by its unit and functions.
 func (p *profile) guess(unit string) {
