@@ -19,6 +19,7 @@
 //	tikv.go           TiDB's coprocessor log and TiKV's log
 //	tikvsteps.go      of TiKV's log: its own steps that took long
 //	etcd.go           etcd's log
+//	etcdlevels.go     and its warnings and errors of what is not slow
 //	etcdmetrics.go    etcd's histograms, and what Prometheus answers of them
 //	redis.go          Redis' SLOWLOG and INFO
 //	redisstats.go     of INFO: what commands took since the start

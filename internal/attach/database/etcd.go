@@ -74,10 +74,11 @@ type complaints struct {
 	agreement                 int // slow requests whose time was the agreement of the members
 	index                     int // waits for the leader that name no duration
 	elections                 int
-	many                      int     // reads whose answer had many keys
-	small                     int     // and those whose answer had next to none
-	keys, size                float64 // the largest of their answers, in keys and bytes
-	lines                     int
+	many                      int                // reads whose answer had many keys
+	small                     int                // and those whose answer had next to none
+	keys, size                float64            // the largest of their answers, in keys and bytes
+	overloaded                int                // times that etcd said so of itself
+	lines, warned, failed     int                // all; those that etcd calls a warning or worse, an error or worse
 	steps                     map[string]float64 // of traces: the longest step of each; s
 	traces, served            []float64          // by its traces, and by its statistics of requests; s
 	ends, waits               []float64          // when slow requests ended, and how long they took; s
@@ -170,7 +171,7 @@ func readEtcd(p *attach.Part) attach.Reading {
 	default:
 		r.Means = "etcd complains about no slow disk, no slow request and no late heartbeat in these lines."
 		r.Not = "It speaks only above its thresholds, which are 100 ms for requests and 1 s for fdatasync by default."
-		r.figure("no complaint in " + attach.Plural(len(p.Lines), "line"))
+		return r.done(c.nothingSlow(r))
 	}
 	return r.done(attach.Healthy)
 }
@@ -257,6 +258,15 @@ func (c *complaints) answer(text string) {
 
 func (c *complaints) line(text string) {
 	c.lines++
+	if etcdWarned.MatchString(text) {
+		c.warned++
+	}
+	if etcdFailed.MatchString(text) {
+		c.failed++
+	}
+	if strings.Contains(text, "likely overloaded") || strings.Contains(text, "overloaded likely") {
+		c.overloaded++
+	}
 	if strings.Contains(text, "lost leader") || strings.Contains(text, "elected leader") {
 		c.elections++
 	}

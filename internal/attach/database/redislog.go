@@ -184,7 +184,7 @@ func readRedisLog(p *attach.Part) attach.Reading {
 			Proof: []string{"huge pages are on: after a fork each write copies 2 MiB, says Redis itself"}})
 	}
 	if len(r.Signs) == 0 && r.Means == "" {
-		r.Means = "Redis complains of nothing here; commands that take long are in SLOWLOG, and not in its log."
+		r.Means = "These lines tell of no stall of Redis; commands that take long are in SLOWLOG, and not in its log."
 		return r.done(attach.Context)
 	}
 	r.next("redis-cli LATENCY LATEST; redis-cli SLOWLOG GET 10", "how long its thread was held, and by what")
