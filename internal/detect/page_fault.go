@@ -174,7 +174,8 @@ func claimMinor(p *Pass) bool {
 // claimReturned claims what else it costs that the process faults in anew what it has itself
 // returned. The calls that map and return memory change the address space under mmap_lock, for
 // which each fault asks, and they flush TLBs: a process that keeps its memory has none of it. Where
-// the holder of the lock was in reclaim meanwhile, the waits are direct-reclaim's.
+// the holder of the lock was in reclaim meanwhile, the waits are direct-reclaim's. Where requests
+// renew next to nothing themselves, they wait for another's long call: that is mmap-lock's.
 func claimReturned(p *Pass) {
 	k := p.Ledger.Kernel
 	if p.Scope() == finding.Process || !renews(p) {
@@ -186,12 +187,37 @@ func claimReturned(p *Pass) {
 			mapped += h.NS
 		}
 	}
-	if 2*mapped > k.MmapLock.NS && 4*k.MmapReclaimNS < k.MmapLock.NS {
+	waited := timeIn(p.Column(), leaf(account.LeafMmapLock))
+	if 2*mapped > k.MmapLock.NS && 4*k.MmapReclaimNS < k.MmapLock.NS && waited <= mostBehind*ownRenewal(p) {
 		p.ClaimWhere(leaf(account.LeafMmapLock))
 	}
 	if flushesOfReturned(p) {
 		claimFlushes(p)
 	}
+}
+
+// mostBehind is how many times their own renewing requests wait for the lock at most, where they
+// wait for the renewing of each other: about as many threads want it at once.
+const mostBehind = 20
+
+// ownRenewal is how long the column's own requests gave memory back and touched it anew: by records
+// of faults and flushes, and by samples of their time on a CPU.
+func ownRenewal(p *Pass) int64 {
+	own := timeIn(p.Column(), leaf(account.LeafFault, account.LeafTLB))
+	if on := p.best(); on != nil && on.NS > 0 {
+		own += scale(timeIn(p.Column(), leaf(account.LeafOnCPU)), renewed(p, on).NS, on.NS)
+	}
+	return own
+}
+
+// timeIn sums the accounts of a column for which a condition holds.
+func timeIn(c *account.Column, is func(*account.Account) bool) (ns int64) {
+	for i := range c.Accounts {
+		if a := &c.Accounts[i]; is(a) {
+			ns += a.NS
+		}
+	}
+	return ns
 }
 
 // minorMost is what a fault takes at most that no record tells of: longer ones have their own.
