@@ -17,11 +17,18 @@ const (
 	briefSlowest = 3
 )
 
-// traffic says how many requests there were and how long they took.
+// traffic says how many requests there were and how long they took. Where most are of one entry, it
+// is of these: a few of another, such as a thread's that works in the background, would else make
+// the slowest hundredth.
 func (r *Report) traffic() string {
 	q := &r.Requests
 	if q.Count == 0 {
 		return ""
+	}
+	if g := q.main(); g != nil {
+		return fmt.Sprintf("%s: p50 %s, p99 %s, max %s; of %s, beside %s of others; %s slow",
+			plural(g.Count, "request", "requests"), finding.Duration(g.P50), finding.Duration(g.P99),
+			finding.Duration(g.Max), g.Entry, count(q.Count-g.Count), count(int64(q.Slow)))
 	}
 	s := fmt.Sprintf("%s: p50 %s, p99 %s, max %s", plural(q.Count, "request", "requests"),
 		finding.Duration(q.P50), finding.Duration(q.P99), finding.Duration(q.Max))
@@ -30,6 +37,20 @@ func (r *Report) traffic() string {
 	}
 	return s + fmt.Sprintf("; %s slow", count(int64(q.Slow)))
 }
+
+// main is the entry that has nearly all requests, nil where there is none, or only one entry.
+func (q *Requests) main() *Group {
+	groups := q.counted()
+	for i := range groups {
+		if g := &groups[i]; len(groups) > 1 && float64(g.Count) >= nearlyAll*float64(q.Count) {
+			return g
+		}
+	}
+	return nil
+}
+
+// nearlyAll is the share of requests from which on one entry's stand for all.
+const nearlyAll = 0.8
 
 // ruledOut names the causes that were ruled out.
 func (r *Report) ruledOut() (names []string) {
