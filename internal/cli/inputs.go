@@ -128,16 +128,14 @@ func (in *input) stream(r io.Reader, left *int64) error {
 	return in.text(in.name, r, left)
 }
 
-// maxPipedZip is how much of a zip is held that comes from a pipe: its directory stands at its end.
-const maxPipedZip = 32 << 20
-
+// pipedZip holds a zip, which cannot be read in order, as the walk through an archive does.
 func (in *input) pipedZip(r io.Reader, left *int64) error {
-	data, err := io.ReadAll(io.LimitReader(r, maxPipedZip+1))
+	data, err := io.ReadAll(io.LimitReader(r, archive.MaxZipInOrder+1))
 	switch z := bytes.NewReader(data); {
 	case err != nil:
 		return fmt.Errorf("read %s: %w", in.name, evidence.FileCause(err))
-	case len(data) > maxPipedZip:
-		return fmt.Errorf("read %s: a zip of more than %d MiB from a pipe: name the file", in.name, maxPipedZip>>20)
+	case len(data) > archive.MaxZipInOrder:
+		return fmt.Errorf("read %s: a zip of more than %d MiB from a pipe: name the file", in.name, archive.MaxZipInOrder>>20)
 	case archive.ZipHas(z, z.Size(), "manifest.json"):
 		return fmt.Errorf("read %s: a case cannot be read from a pipe: name the file", in.name)
 	default:

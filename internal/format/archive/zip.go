@@ -11,8 +11,8 @@ import (
 
 // Bounds of a zip: what is read to find its members bounds what that allocates.
 const (
-	maxIndex     = 8 << 20
-	maxNestedZip = 32 << 20 // of a zip that can only be read in order: it has its index at its end
+	maxIndex      = 8 << 20
+	MaxZipInOrder = 32 << 20 // of a zip that can only be read in order: it has its index at its end
 )
 
 // Zip calls visit for each file of a zip.
@@ -24,12 +24,12 @@ func Zip(name string, r io.ReaderAt, size int64, b *Budget, visit Visit) (Left, 
 
 // zipStream reads a zip that cannot be sought in.
 func (w *walker) zipStream(name, prefix string, r io.Reader, depth int) {
-	data, err := io.ReadAll(io.LimitReader(r, maxNestedZip+1))
+	data, err := io.ReadAll(io.LimitReader(r, MaxZipInOrder+1))
 	switch {
 	case err != nil:
 		w.note(name, packError(err))
-	case len(data) > maxNestedZip:
-		w.note(name, fmt.Errorf("a zip of more than %d MiB that cannot be sought in: unpack it first", maxNestedZip>>20))
+	case len(data) > MaxZipInOrder:
+		w.note(name, fmt.Errorf("a zip of more than %d MiB that cannot be sought in: unpack it first", MaxZipInOrder>>20))
 	default:
 		w.zip(name, prefix, bytes.NewReader(data), int64(len(data)), depth)
 	}
