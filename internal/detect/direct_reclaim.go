@@ -167,12 +167,7 @@ func claimReclaimed(p *Pass) {
 // make a finding. What kswapd and kcompactd take of their CPUs has the same reason then. Otherwise
 // these are neighbours like others, or programs with such names.
 func hostReclaims(p *Pass) bool {
-	var ns int64
-	for i := range p.Ledger.Slow.Accounts {
-		if a := &p.Ledger.Slow.Accounts[i]; a.Leaf == account.LeafReclaim || a.Leaf == account.LeafCompaction {
-			ns += a.NS
-		}
-	}
+	ns := timeIn(&p.Ledger.Slow, leaf(account.LeafReclaim, account.LeafCompaction))
 	if p.board.scope == finding.Usual {
 		return p.below(ns) == ""
 	}

@@ -97,14 +97,7 @@ Sources
 var gcFloor = Floor{NS: 5e6, Share: 0.10}
 
 // plainQueue is how long slow requests waited for a P.
-func plainQueue(p *Pass) (ns int64) {
-	for i := range p.Ledger.Slow.Accounts {
-		if a := &p.Ledger.Slow.Accounts[i]; a.Leaf == account.LeafRunnable {
-			ns += a.NS
-		}
-	}
-	return ns
-}
+func plainQueue(p *Pass) int64 { return timeIn(&p.Ledger.Slow, leaf(account.LeafRunnable)) }
 
 // tellGC adds the evidence of every finding about GC.
 func tellGC(p *Pass) {

@@ -210,16 +210,6 @@ func ownRenewal(p *Pass) int64 {
 	return own
 }
 
-// timeIn sums the accounts of a column for which a condition holds.
-func timeIn(c *account.Column, is func(*account.Account) bool) (ns int64) {
-	for i := range c.Accounts {
-		if a := &c.Accounts[i]; is(a) {
-			ns += a.NS
-		}
-	}
-	return ns
-}
-
 // minorMost is what a fault takes at most that no record tells of: longer ones have their own.
 const minorMost = 10e3
 

@@ -228,6 +228,16 @@ func whoList(ws []account.Instead, most int) string {
 	return strings.Join(parts, ", ")
 }
 
+// timeIn sums the accounts of a column for which a condition holds.
+func timeIn(c *account.Column, is func(*account.Account) bool) (ns int64) {
+	for i := range c.Accounts {
+		if a := &c.Accounts[i]; is(a) {
+			ns += a.NS
+		}
+	}
+	return ns
+}
+
 // leaf accepts accounts by what the last actor was doing.
 func leaf(ls ...account.Leaf) func(*account.Account) bool {
 	return func(a *account.Account) bool {

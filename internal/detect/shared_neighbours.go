@@ -11,13 +11,8 @@ import (
 const recorder = account.Recorder
 
 // behindRecorder is how long slow requests waited for CPUs that the recorder had.
-func behindRecorder(r *account.Result) (ns int64) {
-	for i := range r.Slow.Accounts {
-		if a := &r.Slow.Accounts[i]; a.Leaf == account.LeafNoCPU && a.Detail == recorder {
-			ns += a.NS
-		}
-	}
-	return ns
+func behindRecorder(r *account.Result) int64 {
+	return timeIn(&r.Slow, func(a *account.Account) bool { return a.Leaf == account.LeafNoCPU && a.Detail == recorder })
 }
 
 // kernelThreads lists the kernel's own threads, by the start of their names, as Linux has had them
