@@ -39,8 +39,10 @@
 //	innodb.go         InnoDB's status
 //	innodbdead.go     of it: a deadlock of transactions
 //	innodbsemas.go    of it: waits for its own locks
+//	innodbrates.go    of it: what it did in the seconds before
 //	innodbquiet.go    of it: what it shows where nobody waits
-//	mysql.go          MySQL's processlist and slow log
+//	mysql.go          MySQL's processlist
+//	mysqlslow.go      MySQL's slow log
 //	mysqlwaits.go     of the processlist: who waits longest for a lock, and who may have it
 //	mysqlcomma.go     of it: a processlist with commas
 //	mysqllog.go       MySQL's error log: the page cleaner

@@ -156,6 +156,7 @@ type innoState struct {
 	rested            bool    // the last transaction was not started
 	tables            float64 // tables that sessions without a transaction have locked
 	ended             string  // the seconds of a wait after which InnoDB ends the server
+	rates             innoRates
 }
 
 func readInnoDB(p *attach.Part) attach.Reading {
@@ -217,6 +218,7 @@ func readInnoDB(p *attach.Part) attach.Reading {
 		}
 		r.figure(line)
 	}
+	s.rates.tell(r)
 	if len(s.dead) > 0 && !s.status(p) {
 		s.deadEnd(r)
 	} else if s.deadlock {
@@ -344,6 +346,7 @@ func (s *innoState) line(text string, at *semaphore) *semaphore {
 	}
 	s.deadLine(t)
 	s.place(t)
+	s.rates.line(t)
 	if m := deadTime.FindStringSubmatch(t); m != nil && s.deadlock && s.deadAt == "" && len(s.dead) == 0 {
 		s.deadAt = "at " + m[1]
 	}

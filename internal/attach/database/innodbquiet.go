@@ -29,7 +29,7 @@ func (s *innoState) place(t string) {
 
 // quiet says what a status shows in which nobody waits.
 func (s *innoState) quiet(r *result) {
-	if len(r.Figures) == 0 {
+	if len(r.Figures) == 0 || s.active == 0 && s.rates.said() {
 		line := "no wait for a semaphore, no transaction that waits for a lock"
 		if !s.whole {
 			line += " in the lines that are here"
@@ -43,6 +43,9 @@ func (s *innoState) quiet(r *result) {
 		r.figure(fmt.Sprintf("sessions without a transaction have %s locked: by the server, and no row of it (LOCK TABLES, or a statement that ran just then)", attach.Plural(int(min(s.tables, 1e9)), "table")))
 	}
 	r.Means = "Nothing in InnoDB waits for another at this instant."
+	if s.rates.idle() {
+		r.Means = "Nothing in InnoDB waits for another, and it had nothing to do in the seconds before."
+	}
 	if !s.whole {
 		r.Means = "As far as the status goes here, nothing in InnoDB waits for another: it is cut off."
 	}

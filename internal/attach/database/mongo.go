@@ -133,7 +133,7 @@ func microTimes(re *pattern.Regexp, text string) (s []float64) {
 func readMongo(p *attach.Part) attach.Reading {
 	r := &result{}
 	var took []float64
-	var reading, read, locks, flow, concern, total, docs float64
+	var reading, read, locks, flow, concern, total, docs, scanned float64
 	scans, every, cut, held := 0, 0, 0, 0.0
 	num := func(re *pattern.Regexp, text string) float64 { return attach.Sum(counted(nil, re, text)) }
 	for at := 0; at < len(p.Lines); {
@@ -162,9 +162,10 @@ func readMongo(p *attach.Part) attach.Reading {
 		read += num(mongoBytes, l.Text)
 		flow += num(mongoFlow, l.Text) / 1e6
 		concern += num(mongoWC, l.Text) / 1e3
-		docs = max(docs, num(mongoDocs, l.Text))
 		if m := mongoPlan.FindStringSubmatch(l.Text); m != nil && m[1] == "COLLSCAN" {
 			scans++
+			scanned += ms / 1e3
+			docs = max(docs, num(mongoDocs, l.Text)) // what others examined is no scan's
 			every += len(mongoAll.FindAllString(l.Text, 1))
 		}
 		held = max(held, slices.Max(append(microTimes(mongoHeld, l.Text), 0)))
@@ -203,7 +204,7 @@ func readMongo(p *attach.Part) attach.Reading {
 		line := fmt.Sprintf("flow control %s of %s", dur(flow), dur(total))
 		r.figure(line)
 		r.outside("flow control: a member lags behind", line, ratio(flow, total))
-	case scans > 0 && docs >= 1e4:
+	case docs >= 1e4 && scanned >= 0.3*total:
 		line := fmt.Sprintf("%d of %d scan the whole collection (COLLSCAN), up to %s documents",
 			scans, len(took), count(docs))
 		r.figure(line)
@@ -211,7 +212,7 @@ func readMongo(p *attach.Part) attach.Reading {
 			r.figure(fmt.Sprintf("of it reading into its cache: %s of %s", dur(reading),
 				dur(total)) + readRate(read, reading))
 		}
-		r.outside("the plan: it reads the whole collection", line, 1)
+		r.outside("the plan: it reads the whole collection", line, ratio(scanned, total))
 		if every == scans {
 			r.next("estimatedDocumentCount, or a narrower question", "it asks for all documents: no index helps")
 		} else {

@@ -29,9 +29,9 @@ var mysqlPlan = &attach.Kind{
 }
 
 var (
-	mysqlBranch = pattern.New(`^[\s|]*(?:[*•] +)?(?:EXPLAIN: )?(-> )(\S.*?)\s*(?:\(cost=([\d.e+]+)(?:\.\.[\d.e+]+)? rows=([\d.e+]+)\))?\s*(?:\(actual time=([\d.e+]+)\.\.([\d.e+]+) rows=([\d.e+]+) loops=([\d.e+]+)\)|\(never executed\))?\s*\|?\s*$`)
-	mysqlCost   = pattern.New(`\(cost=[\d.e+]+ rows=[\d.e+]+\)`)
-	mysqlActual = pattern.New(`\(actual time=[\d.e+]+\.\.[\d.e+]+ rows=[\d.e+]+ loops=[\d.e+]+\)|\(never executed\)`)
+	mysqlBranch = pattern.New(`^[\s|]*(?:[*•] +)?(?:EXPLAIN: )?(-> )(\S.*?)\s*(?:\(cost=([\d.e+-]+)(?:\.\.[\d.e+-]+)? rows=([\d.e+-]+)\))?\s*(?:\(actual time=([\d.e+-]+)\.\.([\d.e+-]+) rows=([\d.e+-]+) loops=([\d.e+-]+)\)|\(never executed\))?\s*\|?\s*$`)
+	mysqlCost   = pattern.New(`\(cost=[\d.e+-]+ rows=[\d.e+-]+\)`)
+	mysqlActual = pattern.New(`\(actual time=[\d.e+-]+\.\.[\d.e+-]+ rows=[\d.e+-]+ loops=[\d.e+-]+\)|\(never executed\)`)
 	mysqlOps    = pattern.New(`-> (?:Nested loop|Inner hash join|Left hash join|Hash|Table scan on|Index (?:scan|lookup|range scan)|Covering index|Single-row|Filter:|Sort(?::| row)|Limit:|Aggregate|Group|Materialize|Stream results|Select #|Append|Constant row|Zero rows|Rows fetched|Temporary table|Union|Fill information schema|Remove duplicate|Window|Batched|Intersect|Insert into|Update |Delete from|Multi-range|Index skip|Common table|Weedout|Alternative)`)
 )
 

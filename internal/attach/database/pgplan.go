@@ -28,7 +28,7 @@ var pgPlan = &attach.Kind{
 }
 
 var (
-	pgNode    = pattern.New(`^\s*(?:\|\s*)?(?:->\s+)?([A-Z][\w ,."()*-]*?)\s+\((?:cost=([\d.]+)\.\.([\d.]+) rows=(\d+) width=\d+\))?\s*\(?(?:actual(?: time=([\d.]+)\.\.([\d.]+))? rows=([\d.]+) loops=(\d+)|never executed)?\)?`)
+	pgNode    = pattern.New(`^\s*(?:\|\s*)?(?:->\s+)?([A-Z][\w ,."()*-]*?)\s+\((?:cost=([\d.]+)\.\.([\d.]+) rows=(\d+) width=\d+\))?\s*\(?(?:actual(?: time=([\d.]+)\.\.([\d.]+))?(?: rows=([\d.]+))?(?: loops=(\d+))?\)|never executed\))?`)
 	pgIsNode  = pattern.New(`\(cost=[\d.]+\.\.[\d.]+ rows=\d+ width=\d+\)|\(actual time=`)
 	pgDetail  = pattern.New(`^\s+(Buffers|Sort Key|Sort Method|Filter|Rows Removed|Hash Cond|Index Cond|Join Filter|Merge Cond|Recheck Cond|Heap|Workers|Worker|Buckets|I/O Timings|Group Key|Planning|Execution|Output|SubPlan|InitPlan|CTE|Settings|JIT|Functions|Options|Timing|Query Identifier|Batches|Cache|Hits|WAL|Subplans|One-Time|TID|Order By|Presorted|Full-sort|Pre-sorted|Index Searches|Exact|Storage|Trigger|Conflict|Tuples|Params|Relations|Inner Unique|Single Copy|Sampling|Function Call|Partial)\b|^\s*(Planning Time|Execution Time|Planning time|Execution time|Total runtime|Time|JIT|Planning|Settings|Triggers?\b.*): ?|^\s*(JIT|Planning):$|^\(\d+ rows?\)$|^-{10,}$|^\s*QUERY PLAN\s*$`)
 	pgTime    = pattern.New(`(?:Execution [Tt]ime|Total runtime): ([\d.]+) ms`)
@@ -85,13 +85,41 @@ func inQuotes(lines []paste.Line) []paste.Line {
 	return out
 }
 
+// pgBare is a node of which the costs stand in the next line, where a page or a person put them.
+var pgBare = pattern.New(`^\s*(?:->\s+)?[A-Z]\w+(?: \w+)* (?:on|using) [^()]*$|^\s*->\s+[A-Z][^()]*$|\(cost=[^()]*\)\s*$`)
+
+// pgSplit reports whether a line is such a node.
+func pgSplit(lines []paste.Line, at int) bool {
+	if at+1 >= len(lines) || lines[at+1].Command != "" || !pgBare.MatchString(lines[at].Text) {
+		return false
+	}
+	next := strings.TrimSpace(lines[at+1].Text)
+	return strings.HasPrefix(next, "(actual time=") ||
+		strings.HasPrefix(next, "(cost=") && !strings.Contains(lines[at].Text, "(cost=")
+}
+
+// unsplit is a plan with the costs of each node in its own line.
+func unsplit(lines []paste.Line) []paste.Line {
+	out := make([]paste.Line, 0, len(lines))
+	for at := 0; at < len(lines); at++ {
+		l := lines[at]
+		for ; pgSplit(append([]paste.Line{l}, lines[at+1:min(len(lines), at+2)]...), 0); at++ {
+			l.Text += "  " + strings.TrimSpace(lines[at+1].Text)
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
 func claimPGPlan(lines []paste.Line) int {
-	if !isPGNode(lines[0].Text) && !pgHead(lines[0].Text) {
+	if !isPGNode(lines[0].Text) && !pgHead(lines[0].Text) && !pgSplit(lines, 0) {
 		return 0
 	}
 	n, nodes, root := 0, 0, 0
 	for i, l := range lines {
 		switch {
+		case i == 0 && pgSplit(lines, 0):
+			root, n = planDepth(l.Text), 1
 		case i > 0 && l.Command != "", nodes > 0 && pgHead(l.Text):
 			return attach.ClaimIf(nodes > 0, n)
 		case isPGNode(l.Text):
@@ -173,9 +201,13 @@ func parsePGPlan(lines []paste.Line) (nodes []*node) {
 		}
 		n.idle = strings.Contains(l.Text, "(never executed)")
 		n.est, _ = number(m[4])
-		if m[7] != "" {
-			n.act, _ = number(m[7])
-			n.loops, _ = number(m[8])
+		if m[6] != "" || m[7] != "" {
+			if n.act = -1; m[7] != "" {
+				n.act, _ = number(m[7])
+			}
+			if n.loops = 1; m[8] != "" {
+				n.loops, _ = number(m[8])
+			}
 			if v, ok := number(m[6]); ok && m[6] != "" {
 				n.total = v / 1e3 * max(1, n.loops)
 				if gather >= 0 && n.depth > gather {

@@ -15,7 +15,7 @@ func readPGPlan(p *attach.Part) attach.Reading {
 		part := *p
 		part.Lines, p = bare, &part
 	}
-	nodes := parsePGPlan(p.Lines)
+	nodes := parsePGPlan(unsplit(p.Lines))
 	lost := planFlat(p.Lines) && deepen(nodes)
 	r := readPlanOf("PostgreSQL", nodes, p)
 	if lost {
@@ -29,6 +29,7 @@ func readPlanOf(server string, nodes []*node, p *attach.Part) attach.Reading {
 	r := &result{}
 	if len(nodes) == 0 {
 		r.Title = server + " plan, cut off"
+		r.Means = "No node of the plan is in it."
 		return r.done(attach.CannotTell)
 	}
 	stopAtLimits(nodes)
@@ -38,8 +39,12 @@ func readPlanOf(server string, nodes []*node, p *attach.Part) attach.Reading {
 			total = max(total, n.total)
 		}
 	}
-	timed := false
+	timed, workers := false, 0.0
 	for _, l := range p.Lines {
+		if m := pgWorkers.FindStringSubmatch(l.Text); m != nil {
+			v, _ := number(m[1])
+			workers = max(workers, v)
+		}
 		if m := pgTime.FindStringSubmatch(l.Text); m != nil {
 			v, _ := number(m[1])
 			total, timed = v/1e3, true
@@ -53,6 +58,7 @@ func readPlanOf(server string, nodes []*node, p *attach.Part) attach.Reading {
 			io = max(io, v/1e3)
 		}
 	}
+	io /= workers + 1 // it is added up over those that read at the same time
 	if total < 0 {
 		unrun(r, server, nodes)
 		return r.done(attach.CannotTell)
@@ -171,11 +177,13 @@ func guessedFar(nodes []*node) bool {
 }
 
 // worstGuess is the outermost node of ten thousand rows or more whose estimate is a hundred times
-// off. Nodes below it have a part in its estimate.
+// off, or else of a thousand rows and ten times. Nodes below it have a part in its estimate.
 func worstGuess(nodes []*node) *node {
-	for _, n := range nodes {
-		if max(n.act, n.est) > 1e4 && n.misses(100) {
-			return n
+	for _, least := range []struct{ rows, times float64 }{{1e4, 100}, {1e3, 10}} {
+		for _, n := range nodes {
+			if max(n.act, n.est) > least.rows && n.misses(least.times) {
+				return n
+			}
 		}
 	}
 	return nil

@@ -177,6 +177,7 @@ func readJSONPlan(p *attach.Part) attach.Reading {
 	if root, ok := m["Plan"].(map[string]any); ok {
 		t := planTimes{plan: float(m, "Planning Time") / 1e3, total: float(m, "Execution Time") / 1e3}
 		nodes := pgNodes(nil, root, 0, 1, &t.io)
+		t.io /= launched(root) + 1 // it is added up over those that read at the same time
 		cteTimes(nodes)
 		return t.tell(r, "PostgreSQL", nodes)
 	}
@@ -244,6 +245,18 @@ func pgNodes(out []*node, m map[string]any, depth int, workers float64, io *floa
 	n.cut = n.cut || lacks(word(m, "Node Type"), len(children))
 	n.self = max(0, n.total-below)
 	return out
+}
+
+// launched is the largest number of workers below a node of PostgreSQL.
+func launched(m map[string]any) float64 {
+	most := max(0, float(m, "Workers Launched"))
+	children, _ := m["Plans"].([]any)
+	for _, c := range children {
+		if c, ok := c.(map[string]any); ok {
+			most = max(most, launched(c))
+		}
+	}
+	return most
 }
 
 // mysqlNodes lists the tables of a plan of MySQL or MariaDB, and the operations of newer ones.

@@ -1,0 +1,82 @@
+package database
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/whystall/whystall/internal/format/paste/pattern"
+)
+
+// innoRates is what a status says of the seconds before it, a second.
+type innoRates struct {
+	over        string    // seconds; "": not in the lines
+	rows, files []float64 // nil: not in the lines
+	hit         string    // of 1000 pages
+}
+
+var (
+	innoOver  = pattern.New(`^Per second averages calculated from the last (\d+) seconds$`)
+	innoRows  = pattern.New(`^([\d.]+) inserts/s, ([\d.]+) updates/s, ([\d.]+) deletes/s, ([\d.]+) reads/s$`)
+	innoFiles = pattern.New(`^([\d.]+) reads/s, \d+ avg bytes/read, ([\d.]+) writes/s, ([\d.]+) fsyncs/s$`)
+	innoHits  = pattern.New(`^Buffer pool hit rate (\d+) / 1000\b`)
+)
+
+// line reads one line. Of several buffer pools, and of the rows of the server's own tables, the
+// first stand for all.
+func (i *innoRates) line(t string) {
+	if m := innoOver.FindStringSubmatch(t); m != nil {
+		i.over = m[1]
+	}
+	for _, f := range []struct {
+		re *pattern.Regexp
+		to *[]float64
+	}{{innoRows, &i.rows}, {innoFiles, &i.files}} {
+		m := f.re.FindStringSubmatch(t)
+		if m == nil || *f.to != nil {
+			continue
+		}
+		for _, text := range m[1:] {
+			v, _ := number(text)
+			*f.to = append(*f.to, v)
+		}
+	}
+	if m := innoHits.FindStringSubmatch(t); m != nil && i.hit == "" {
+		i.hit = m[1]
+	}
+}
+
+// said reports whether the status goes as far as to its rates.
+func (i *innoRates) said() bool { return i.rows != nil || i.files != nil }
+
+// idle reports whether no row and no file was touched.
+func (i *innoRates) idle() bool {
+	for _, v := range append(append([]float64{}, i.rows...), i.files...) {
+		if v > 0 {
+			return false
+		}
+	}
+	return i.rows != nil && i.files != nil
+}
+
+func (i *innoRates) tell(r *result) {
+	if !i.said() {
+		return
+	}
+	var list []string
+	if i.rows != nil {
+		list = append(list, fmt.Sprintf("rows inserted %s, updated %s, deleted %s, read %s",
+			count(i.rows[0]), count(i.rows[1]), count(i.rows[2]), count(i.rows[3])))
+	}
+	if i.files != nil {
+		list = append(list, fmt.Sprintf("reads of files %s, writes %s, fsyncs %s",
+			count(i.files[0]), count(i.files[1]), count(i.files[2])))
+	}
+	line := "a second: " + strings.Join(list, "; ")
+	if i.over != "" {
+		line = "a second in its last " + i.over + " s: " + strings.Join(list, "; ")
+	}
+	if i.hit != "" {
+		line += "; " + i.hit + " of 1000 pages found in the buffer pool"
+	}
+	r.figure(line)
+}
