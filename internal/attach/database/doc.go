@@ -16,6 +16,8 @@
 //	tidbinfo.go       execution info of a plan, pasted without its row
 //	tidbplan_tasks.go  of a plan: tasks one after another, keys that are scanned for nothing
 //	tidbplan_read.go  what a plan says: client's clock against server's first
+//	tidbplan_encoded.go  plans that are escaped in a log, or encoded in a slow log
+//	tidbplan_waits.go  of a plan: waits for threads, locks, commits and before retries
 //	tikv.go           TiDB's coprocessor log and TiKV's log
 //	tikvsteps.go      of TiKV's log: its own steps that took long
 //	etcd.go           etcd's log

@@ -257,16 +257,15 @@ func readSlowRows(r *result, t *sqlTable) {
 	type part struct {
 		name string
 		s    float64
+		sum  bool // over tasks that ran beside each other: it may exceed the statement's own time
 	}
-	// Process_time and Wait_time are sums over tasks that ran beside each other: they may exceed
-	// the statement's own time.
-	parts := []part{{"parsing", num(worst, "parse_time")},
-		{"making the plan (Compile_time)", num(worst, "compile_time")},
-		{"waits for other transactions' locks (LockKeys_time)", num(worst, "lockkeys_time")},
-		{"the commit", num(worst, "prewrite_time") + num(worst, "commit_time")},
-		{"tasks in TiKV (Process_time, a sum over tasks)", num(worst, "process_time")},
-		{"waits of tasks in TiKV's queue (Wait_time, a sum over tasks)", num(worst, "wait_time")},
-		{"retries (Backoff_time, a sum over tasks)", num(worst, "backoff_time")}}
+	parts := []part{{"parsing", num(worst, "parse_time"), false},
+		{"making the plan (Compile_time)", num(worst, "compile_time"), false},
+		{"waits for other transactions' locks (LockKeys_time)", num(worst, "lockkeys_time"), false},
+		{"the commit", num(worst, "prewrite_time") + num(worst, "commit_time"), false},
+		{"tasks in TiKV (Process_time, a sum over tasks)", num(worst, "process_time"), true},
+		{"waits of tasks in TiKV's queue (Wait_time, a sum over tasks)", num(worst, "wait_time"), true},
+		{"retries (Backoff_time, a sum over tasks)", num(worst, "backoff_time"), true}}
 	slices.SortStableFunc(parts, func(a, b part) int { return cmp.Compare(b.s, a.s) })
 	if parts[0].s > 0 {
 		r.figure(fmt.Sprintf("most of what is counted: %s, %s", dur(parts[0].s), parts[0].name))
@@ -275,8 +274,10 @@ func readSlowRows(r *result, t *sqlTable) {
 		r.figure(fmt.Sprintf("%s keys read in %s requests", count(n), count(num(worst, "request_count"))))
 	}
 	r.Not = "Times of tasks add up over tasks which run at the same time: they may be more than the statement took."
+	tasks := max(num(worst, "num_cop_tasks"), num(worst, "request_count"))
+	most := parts[0]
 	switch {
-	case parts[0].s >= total/2 && total > 0:
+	case total > 0 && (!most.sum && most.s >= total/2 || most.sum && muchOf(most.s, tasks, total)):
 		r.outside(parts[0].name, fmt.Sprintf("%s of %s", dur(parts[0].s), dur(total)), 0)
 	default:
 		r.Means = "Most of the statement's time is in no column here: between the server's parts, or in columns that were left out."

@@ -12,6 +12,7 @@ import (
 var tidbPlan = &attach.Kind{
 	Name:    "TiDB plan",
 	Hints:   []string{"|", "root", "cop[", "mpp[", "estRows", "+--"},
+	Yields:  []string{"TiDB expensive queries"},
 	Claim:   claimTiDBPlan,
 	Reports: true, // each is of one statement
 	Apart: func(l paste.Line) bool {
@@ -31,6 +32,10 @@ var (
 	planEst    = pattern.New(`(?:^|[\s|│])(\d+\.\d\d)(?:[\s|│]|$)`)
 	actBefore  = pattern.New(`[\t|] *(\d+) *[\t|] *time:`)
 	planAct    = pattern.New(`(?:^|[\s|│])(\d+)(?:[\s|│]|$)`)
+	// planRows are the rows of an operator as TiDB 3 has them, beside its time.
+	planRows = pattern.New(`\bloops: ?\d+, rows: ?(\d+)`)
+	// planDisk is what an operator put on disk: the last of two columns of sizes.
+	planDisk = pattern.New(`(?:\d(?: ?[KMGT]?B| Bytes)|N/A)\s*[\t|]\s*([\d.]+ [KMGT]B)\s*\|?\s*$`)
 )
 
 // isPlanRow asks for what only a plan has beside an operator and its task: a numbered operator, a
@@ -62,6 +67,9 @@ func isPlanRoot(text string) bool {
 }
 
 func claimTiDBPlan(lines []paste.Line) int {
+	if isEscapedPlan(lines[0].Text) {
+		return 1
+	}
 	n, rows, drawn := 0, 0, false
 	for i, l := range lines {
 		text := l.Text
@@ -121,8 +129,11 @@ type operator struct {
 
 	client float64 // the slowest task by TiDB's clock
 	server float64 // the most that the slowest task can have taken by TiKV's clock
-	waited float64 // for a thread of TiKV
-	tasks  float64
+	waited float64 // in TiKV before they ran, all tasks added up
+	worked float64 // in TiKV, all tasks added up; -1: not in the text
+	rpc    float64 // all requests by TiDB's clock, added up; -1: not in the text
+	tasks  float64 // -1: not in the text
+	spill  string  // what it put on disk
 	keys   float64 // scanned
 	used   float64 // processed
 	read   float64 // blocks read
@@ -160,6 +171,7 @@ func parsePlan(lines []paste.Line) (ops []*operator, statement float64, analyzed
 	}
 	for _, o := range ops {
 		o.parse(strings.Contains(header, "actRows") || header == "")
+		o.columns(header)
 		analyzed = analyzed || o.time >= 0
 	}
 	return ops, statement, analyzed
@@ -180,14 +192,20 @@ func (o *operator) parse(actual bool) {
 	if a := actBefore.FindStringSubmatch(o.text); a != nil && actual {
 		o.act, _ = number(a[1]) // a slow log has them behind the operator's words
 	}
+	if a := planRows.FindStringSubmatch(o.text); a != nil {
+		o.act, _ = number(a[1])
+	}
+	if m := planDisk.FindStringSubmatch(o.text); m != nil {
+		o.spill = m[1]
+	}
 	cop := group(o.text, "cop_task:")
 	if cop == "" && strings.Contains(o.text, "rpc num:") {
 		cop = o.text
 	}
-	o.tasks = value(cop, "num")
+	o.tasks, o.rpc = o.howMany(cop), max(value(cop, "rpc_time"), value(group(o.text, "Cop:"), "total_time"))
 	o.client = max(value(cop, "max"), 0)
 	if o.client == 0 && o.tasks == 1 {
-		o.client = max(value(cop, "rpc_time"), value(group(o.text, "Cop:"), "total_time"), 0)
+		o.client = max(o.rpc, 0)
 	}
 	if get := group(o.text, "Get:"); get != "" && o.client == 0 && value(get, "num_rpc") == 1 {
 		o.client = max(value(get, "total_time"), 0)
@@ -198,8 +216,50 @@ func (o *operator) parse(actual bool) {
 	o.read = max(value(group(scan, "block:"), "read_time"), 0)
 }
 
+// columns takes an operator's rows from the columns that the header names, where the row has them.
+func (o *operator) columns(header string) {
+	head, row := cells(header), cells(o.text)
+	if len(head) != len(row) {
+		return
+	}
+	for i, name := range head {
+		v, ok := number(row[i])
+		switch {
+		case !ok:
+		case name == "estRows", name == "count":
+			o.est = v
+		case name == "actRows":
+			o.act = v
+		}
+	}
+}
+
+// howMany is the number of an operator's tasks or requests. Sums of its times are sums over them.
+func (o *operator) howMany(cop string) float64 {
+	if n := value(cop, "num"); n >= 0 {
+		return n
+	}
+	for _, name := range []string{"Get:", "BatchGet:"} {
+		if n := value(group(o.text, name), "num_rpc"); n >= 0 {
+			return n
+		}
+	}
+	for _, name := range []string{"tikv_task:", "tiflash_task:"} {
+		task := group(o.text, name)
+		if n := value(task, "tasks"); n >= 0 {
+			return n
+		}
+		if value(task, "time") >= 0 {
+			return 1
+		}
+	}
+	return -1
+}
+
 // serverTime takes the most that TiKV says of one task: the slowest task's execution, and what all
-// tasks together waited, since it does not say which of them waited.
+// tasks together waited, since it does not say which of them waited. The executors' times are not
+// all of a task: where even so many of the slowest hold less than what was processed, the slowest
+// may have had all of that.
 func (o *operator) serverTime(cop string) {
 	o.server = -1
 	tikv := group(o.text, "tikv_task:")
@@ -207,23 +267,24 @@ func (o *operator) serverTime(cop string) {
 		tikv = o.text
 	}
 	detail := group(o.text, "time_detail:")
-	if wall := value(detail, "tikv_wall_time"); wall >= 0 {
-		o.server = wall
-	} else if v := value(tikv, "proc max"); v >= 0 {
-		o.server = v
-	} else if tikv != o.text {
-		if v := value(tikv, "time"); v >= 0 {
-			o.server = v
-		}
-	}
-	if o.server < 0 {
-		o.server = max(value(cop, "tot_proc"), value(detail, "total_process_time"))
-	}
-	if o.tasks == 1 { // the sum of all tasks is this one's, and has more in it than its executors
-		o.server = max(o.server, value(cop, "tot_proc"), value(detail, "total_process_time"))
-	}
+	o.worked = max(value(cop, "tot_proc"), value(detail, "total_process_time"))
 	o.waited = max(value(cop, "tot_wait"), value(detail, "total_wait_time"), 0)
-	if o.server >= 0 && value(detail, "tikv_wall_time") < 0 {
+	longest := value(tikv, "proc max")
+	switch wall := value(detail, "tikv_wall_time"); {
+	case wall >= 0:
+		o.server = wall
+		return
+	case longest >= 0 && o.tasks > 0 && longest*o.tasks < o.worked:
+		o.server = o.worked
+	case longest >= 0:
+		o.server = longest
+	case tikv != o.text:
+		o.server = value(tikv, "time")
+	}
+	if o.server < 0 || o.tasks == 1 { // one task's sum has more in it than its executors
+		o.server = max(o.server, o.worked)
+	}
+	if o.server >= 0 {
 		o.server += o.waited + max(value(detail, "total_suspend_time"), 0)
 	}
 }

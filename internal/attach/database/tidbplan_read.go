@@ -7,25 +7,29 @@ import (
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
-	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 func readTiDBPlan(p *attach.Part) attach.Reading {
-	ops, statement, analyzed := parsePlan(p.Lines)
+	ops, statement, analyzed := parsePlan(planLines(p.Lines))
 	r := &result{}
 	if !analyzed {
 		return readPlainPlan(r, ops)
 	}
-	total := wholeTime(ops)
+	total, cut := wholeTime(ops), !isPlanRoot(ops[0].text)
 	r.Title = fmt.Sprintf("TiDB EXPLAIN ANALYZE, %s, %s", attach.Plural(len(ops), "operator"), dur(total))
+	if cut {
+		r.Title = fmt.Sprintf("TiDB EXPLAIN ANALYZE without its start, %s, which took %s", attach.Plural(len(ops), "operator"), dur(total))
+	}
 	r.fact(FactStatement, max(total, statement)*1e3, "")
-	switch {
-	case statement > 0.1 && statement > 4*total:
+	if statement > 0.1 && statement > 4*total {
 		earlyTime(r, total, statement)
-	case lostBetween(r, ops, total):
-	default:
+	} else if !lostBetween(r, ops, total) {
 		whereInPlan(r, ops, total)
+	}
+	if total < 0.1 && len(r.Signs) == 0 && cut {
+		r.Means = "What is shown was fast; what the whole statement took is not in it."
+		return r.done(attach.CannotTell)
 	}
 	if total < 0.1 && len(r.Signs) == 0 {
 		r.Means = cmp.Or(r.Means, fmt.Sprintf("The execution took %s: it was fast when it was explained.", dur(total)))
@@ -47,7 +51,7 @@ func wholeTime(ops []*operator) float64 {
 		}
 		whole, top = max(whole, o.time), o.depth
 	}
-	if top < 0 {
+	if top < 0 || whole == 0 { // a topmost operator without a time was not measured
 		return most
 	}
 	return whole
@@ -72,16 +76,16 @@ func lostBetween(r *result, ops []*operator, total float64) bool {
 		}
 		r.fact(FactClient, o.client*1e3, o.name)
 		r.fact(FactServer, o.server*1e3, o.name)
-		r.fact(FactLost, max(0, o.client-o.server)*1e3, o.name)
-		if worst == nil || o.client-o.server > worst.client-worst.server {
+		r.fact(FactLost, o.between()*1e3, o.name)
+		if worst == nil || o.between() > worst.between() {
 			worst = o
 		}
 	}
-	if worst == nil || worst.client-worst.server < 0.05 ||
-		worst.client-worst.server < 0.5*worst.client || worst.client < 0.3*total {
+	if worst == nil || worst.between() < 0.05 ||
+		worst.between() < 0.5*worst.client || worst.client < 0.3*total {
 		return false
 	}
-	lost := worst.client - worst.server
+	lost := worst.between()
 	// tikv_task's times are whole milliseconds.
 	line := fmt.Sprintf("%s of %s by TiDB's clock is lost between client and server: %s's clock has %s (%s)", exact(lost), dur(worst.client), worst.store(), dur(worst.server), worst.name)
 	r.figure(line)
@@ -106,12 +110,16 @@ func lostBetween(r *result, ops []*operator, total float64) bool {
 // whereInPlan says which operator the time is in.
 func whereInPlan(r *result, ops []*operator, total float64) {
 	if total < 0.1 {
-		r.figure("whole execution " + dur(total))
+		r.figure("what is shown took " + dur(total))
+		if isPlanRoot(ops[0].text) {
+			r.Figures[0] = "whole execution " + dur(total)
+		}
 		slowest(r, ops)
+		reads(r, ops)
 		return
 	}
 	for _, o := range ops {
-		if waits(r, o, total) {
+		if waits(r, ops, o, total) {
 			return
 		}
 	}
@@ -126,134 +134,130 @@ func whereInPlan(r *result, ops []*operator, total float64) {
 	leaf := slices.MaxFunc(ops, func(a, b *operator) int {
 		return cmp.Compare(b2f(a.time >= 0.7*total)*float64(a.depth+1), b2f(b.time >= 0.7*total)*float64(b.depth+1))
 	})
+	tellLeaf(r, ops, leaf, total)
+}
+
+// tellLeaf says what it means that an operator has most of the time, and none below it has.
+func tellLeaf(r *result, ops []*operator, leaf *operator, total float64) {
 	line := tookOf(ops, leaf, total)
 	if leaf.act >= 0 && leaf.est >= 0 {
 		line += fmt.Sprintf("; %s rows, estimated %s", count(leaf.act), count(leaf.est))
 	}
 	r.figure(line)
-	where := "the plan: " + leaf.name
-	below := belowIsCut(ops, leaf)
-	if below {
-		where += " and what was cut off below it"
-	}
 	leaf.joinWaits(r)
 	big := leaf
 	for _, o := range ops {
-		if o.act > big.act {
+		if o.act >= big.act { // of as many rows, those that were read
 			big = o
 		}
 	}
-	bad := misjudged(ops, leaf)
+	cross, bad, below := cartesian(ops, leaf), misjudged(ops, leaf), belowIsCut(ops, leaf)
+	where := "the plan: " + leaf.name
+	if below {
+		where += " and what was cut off below it"
+	}
 	switch {
-	case bad != nil && bad.act >= 100*max(1, bad.est):
+	case cross != nil:
+		where = "the plan: a cartesian join"
+		r.figure(fmt.Sprintf("%s, a cartesian join, gave %s rows", cross.name, count(max(0, cross.act))))
+	case bad != nil && bad.act >= 100*max(1, bad.est) && !countsAll(ops, bad):
 		where = "a plan that rests on a wrong estimate"
 		if strings.Contains(bad.text, "stats:pseudo") {
 			where = "a plan with an estimate that rests on no statistics (stats:pseudo)"
 		}
 	case strings.HasPrefix(leaf.task, "cop[tidb]"):
 		where = "TiDB's own tables in memory, which " + leaf.name + " reads"
-	case leaf.task != "root", leaf.client > 0.5*total, leaf.keys > 0:
-		where = leaf.store() + "'s own execution of " + leaf.name
-		if leaf.keys > 3*leaf.used && leaf.keys > 1e5 {
-			r.figure(fmt.Sprintf("%s keys scanned for %s processed: old versions or deleted keys",
-				count(leaf.keys), count(leaf.used)))
-		} else if leaf.keys > 0 {
-			r.figure(fmt.Sprintf("%s keys scanned", count(leaf.keys)))
-		} else {
-			deadKeys(r, ops)
-		}
-	case leaf.readsStore():
-		where = storesBelow(ops, leaf) + ", which " + leaf.name + " reads from, and the way to it"
-		deadKeys(r, ops)
-	case strings.Contains(joinText(ops), "CARTESIAN"):
-		where = "the plan: a cartesian join"
+	case leaf.task != "root", leaf.readsStore(), leaf.client > 0.5*total, leaf.keys > 0:
+		where = leaf.readFrom(storesBelow(ops, leaf))
+		leaf.scans(r, ops)
 	}
-	if bad != nil {
+	switch {
+	case bad != nil && bad != leaf:
 		r.figure(fmt.Sprintf("%s: estimated %s rows, found %s", bad.name, count(bad.est), count(bad.act)))
-	} else if big.act > 1e5 && (big != leaf || leaf.est < 0) {
+	case bad == nil && big.act > 1e5 && big != leaf && cross == nil && (big.act > leaf.act || leaf.est < 0):
 		r.figure(fmt.Sprintf("%s gave %s rows", big.name, count(big.act)))
 	}
-	if leaf.read > 0.3*leaf.time && leaf.read > 0.05 {
-		r.candidate("disk-wait", fmt.Sprintf("reading blocks took %s, added up over tasks", dur(leaf.read)))
-	}
+	spilled(r, ops)
+	storeSums(r, append([]*operator{leaf}, under(ops, leaf)...), total)
+	locksBeside(r, ops, total)
+	blockReads(r, append([]*operator{leaf}, under(ops, leaf)...))
 	r.outside(where, line, min(1, ratio(leaf.time, total)))
 	switch {
+	case cross != nil:
+		r.next("a condition that joins the two sides, then EXPLAIN ANALYZE again",
+			"a cartesian join gives each row of one side with each of the other")
 	case bad == nil && below:
 		r.next("EXPLAIN ANALYZE again, the whole of it", "names the operator that has the time")
-		return
 	case bad == nil:
 		r.next("another index or another join for that operator, then EXPLAIN ANALYZE again",
 			"nothing that it rests on found ten times the rows estimated, so new statistics are not the first thing to try")
-		return
+	default:
+		r.next("ANALYZE TABLE of the tables named, then EXPLAIN ANALYZE again",
+			"says whether the estimates, and with them the plan, change")
 	}
-	r.next("ANALYZE TABLE of the tables named, then EXPLAIN ANALYZE again",
-		"says whether the estimates, and with them the plan, change")
 }
 
+// scans says how many keys an operator scanned, and how many of them for nothing.
+func (o *operator) scans(r *result, ops []*operator) {
+	switch {
+	case o.keys > 3*o.used && o.keys > 1e5:
+		r.figure(fmt.Sprintf("%s keys scanned for %s processed: old versions or deleted keys",
+			count(o.keys), count(o.used)))
+	case o.keys > 0:
+		r.figure(fmt.Sprintf("%s keys scanned", count(o.keys)))
+	default:
+		deadKeys(r, ops)
+	}
+}
+
+// slowest gives both clocks of operators with one task. Of several tasks, the slowest by one clock
+// need not be the slowest by the other.
 func slowest(r *result, ops []*operator) {
 	for _, o := range ops {
-		if o.client > 0 && o.server >= 0 && len(r.Figures) < 3 {
-			r.figure(fmt.Sprintf("%s: slowest task %s by TiDB's clock, %s by TiKV's", o.name,
-				dur(o.client), dur(o.server)))
+		if o.client > 0 && o.server >= 0 && o.tasks == 1 && len(r.Figures) < 2 {
+			r.figure(fmt.Sprintf("%s: its task took %s by TiDB's clock, %s by %s's", o.name,
+				dur(o.client), dur(o.server), o.store()))
 		}
 	}
 }
 
-// waits looks for what an operator waited for that is no execution.
-func waits(r *result, o *operator, total float64) bool {
-	if o.waited >= 0.05 && o.waited >= 0.3*total && o.tasks <= 1 ||
-		o.waited >= 0.5*o.client*max(1, o.tasks) && o.waited >= 0.05 && o.client > 0.3*total {
-		line := fmt.Sprintf("tasks waited %s for a thread of "+o.store()+
-			", of %s by TiDB's clock (%s, %s)", dur(o.waited), dur(o.client), o.name,
-			attach.Plural(int(max(1, o.tasks)), "task"))
-		r.figure(line)
-		r.fact(FactPoolWait, o.waited*1e3, "")
-		r.found("pool-exhaustion", finding.Possible, line, ratio(o.waited, total*max(1, o.tasks)))
-		r.Means = "Tasks waited in " + o.store() +
-			" before they ran, for a thread of its read pool or for a snapshot: its host or that instance was busy."
-		return true
+// reads names the operator that gave most rows, with what was estimated.
+func reads(r *result, ops []*operator) {
+	most := slices.MaxFunc(ops, func(a, b *operator) int { return cmp.Compare(a.act, b.act) })
+	if most.act >= 0 && most.est >= 0 {
+		r.figure(fmt.Sprintf("most rows: %s gave %s, estimated %s", most.name, count(most.act), count(most.est)))
 	}
-	if lock := value(group(o.text, "lock_keys:"), "time"); lock > 0.3*total {
-		line := fmt.Sprintf("lock_keys %s of %s", dur(lock), dur(total))
-		r.figure(line)
-		r.fact(FactLockWait, lock*1e3, "")
-		r.outside("a lock in the database's own tables, which another transaction holds", line, ratio(lock, total))
-		r.next("SELECT * FROM information_schema.data_lock_waits",
-			"names the transaction that holds the lock, while it waits")
-		return true
-	}
-	if commit := group(o.text, "commit_txn:"); commit != "" {
-		pre, com := max(0, value(commit, "prewrite")), max(0, value(commit, "commit"))
-		if pre+com > 0.3*total {
-			line := fmt.Sprintf("commit: prewrite %s, commit %s of %s", dur(pre), dur(com), dur(total))
-			r.figure(line)
-			r.outside("the commit in TiKV: its raft log and its disk, or locks of other transactions", line, ratio(pre+com, total))
-			return true
-		}
-	}
-	return planBackoff(r, o, total)
 }
 
-// planBackoff reads "backoff{regionMiss: 2ms}" and "regionMiss_backoff:{num:11, total_time:2010
-// ms}".
-func planBackoff(r *result, o *operator, total float64) bool {
-	for _, kind := range []string{"regionMiss", "updateLeader", "staleCommand", "txnLockFast",
-		"txnLock", "tikvRPC", "tikvServerBusy", "serverBusy", "pdRPC", "regionScheduling", "rpcTiKV"} {
-		v := value(group(o.text, kind+"_backoff:"), "total_time")
-		if b := group(o.text, "backoff"); b != "" && v < 0 {
-			v = value(b, kind)
-		}
-		if b := group(o.text, "backoff:"); b != "" && v < 0 {
-			v = value(b, kind)
-		}
-		if v > 0.05 && v > 0.3*total {
-			line := fmt.Sprintf("backoff %s: %s of %s", kind, dur(v), dur(total))
-			r.figure(line)
-			r.outside(backoffWhere(kind), line, ratio(v, total))
-			return true
+// spilled names the operator that put most on disk.
+func spilled(r *result, ops []*operator) {
+	for _, o := range ops {
+		if strings.HasSuffix(o.spill, "MB") || strings.HasSuffix(o.spill, "GB") {
+			r.figure(fmt.Sprintf("%s put %s on disk: it had more than its quota of memory", o.name, o.spill))
+			return
 		}
 	}
-	return false
+}
+
+// storeSums says how long the tasks of one operator worked and waited in the store, where that is
+// much beside the whole time.
+func storeSums(r *result, ops []*operator, total float64) {
+	o := slices.MaxFunc(ops, func(a, b *operator) int { return cmp.Compare(a.worked, b.worked) })
+	if o.worked < 0.3*total || o.tasks < 2 {
+		return
+	}
+	r.figure(fmt.Sprintf("%s of %s worked %s in %s and waited %s there, added up",
+		attach.Plural(int(min(o.tasks, 1e9)), "task"), o.name, dur(o.worked), o.store(), dur(o.waited)))
+}
+
+// cartesian is the slow operator, or the first one below it, that is a cartesian join; nil: none is.
+func cartesian(ops []*operator, slow *operator) *operator {
+	for _, o := range append([]*operator{slow}, under(ops, slow)...) {
+		if strings.Contains(o.text, "CARTESIAN") {
+			return o
+		}
+	}
+	return nil
 }
 
 // misjudged is the operator whose estimate was most too low: ten times and 10 000 rows. Fewer rows

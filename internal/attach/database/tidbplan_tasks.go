@@ -64,13 +64,9 @@ func belowIsCut(ops []*operator, o *operator) bool {
 	if slices.ContainsFunc(noInput, func(word string) bool { return strings.Contains(o.name, word) }) {
 		return false
 	}
-	i := slices.Index(ops, o)
-	inputs := 0
-	for _, other := range ops[i+1:] {
-		if other.depth <= o.depth {
-			break
-		}
-		inputs++
+	inputs := len(under(ops, o))
+	if inputs > 0 && o.time >= 0 && !slices.ContainsFunc(under(ops, o), func(in *operator) bool { return in.time >= 0 || in.server >= 0 }) {
+		return true // those that are there have no time
 	}
 	return inputs == 0 || strings.Contains(o.name, "Join") && inputs == 1
 }
@@ -89,6 +85,40 @@ func (o *operator) joinWaits(r *result) {
 func (o *operator) readsStore() bool {
 	return o.task == "root" && (strings.HasPrefix(o.name, "TableReader") ||
 		strings.HasPrefix(o.name, "IndexReader") || strings.HasPrefix(o.name, "IndexLookUp"))
+}
+
+// readFrom says where the time of an operator is that a store runs, or that waits for what it reads.
+// The store's own sums over all requests tell its part from the rest, where they are in the text.
+func (o *operator) readFrom(store string) string {
+	own := o.task != "root" || o.client > 0 && o.server >= o.client/2
+	if o.rpc > 0 && o.worked >= 0 {
+		own = o.worked+o.waited >= o.rpc/2
+	}
+	if own {
+		return store + "'s own execution of " + o.name
+	}
+	return o.name + ", that is what " + store + " reads, the way to it, or what TiDB does with the rows"
+}
+
+// countsAll reports whether a misjudged operator is a full scan beside which no other way was
+// there: without statistics its estimate is a guess at the size of the table, which no plan changes.
+func countsAll(ops []*operator, bad *operator) bool {
+	return strings.Contains(bad.name, "FullScan") && strings.Contains(bad.text, "stats:pseudo") &&
+		!slices.ContainsFunc(ops, func(o *operator) bool {
+			return strings.Contains(o.name, "Join") || strings.Contains(o.name, "Apply") ||
+				strings.Contains(o.name, "LookUp") || strings.Contains(o.name, "IndexMerge")
+		})
+}
+
+// blockReads names the disk where reading blocks is much of what the store's tasks worked.
+func blockReads(r *result, ops []*operator) {
+	read, worked, took := 0.0, 0.0, 0.0
+	for _, o := range ops {
+		read, worked, took = max(read, o.read), max(worked, o.worked), max(took, o.time/max(1, min(o.tasks, tasksAtOnce)))
+	}
+	if read > 0.05 && read > 0.3*max(worked, took) {
+		r.candidate("disk-wait", fmt.Sprintf("reading blocks took %s, added up over tasks", dur(read)))
+	}
 }
 
 // store is the server that runs an operator of a store.
@@ -133,8 +163,12 @@ func storesBelow(ops []*operator, o *operator) string {
 func tookOf(ops []*operator, o *operator, total float64) string {
 	summed := o.time > total
 	for _, up := range ops {
+		below := under(ops, up)
 		if n := value(group(up.text, "table_task:"), "concurrency"); n > 1 &&
-			slices.Contains(under(ops, up), o) && !strings.HasPrefix(o.name, "Index") {
+			slices.Contains(below, o) && !strings.HasPrefix(o.name, "Index") {
+			summed = true
+		}
+		if n := value(group(up.text, "inner:"), "concurrency"); n > 1 && slices.Contains(probed(below), o) {
 			summed = true
 		}
 	}
@@ -142,4 +176,14 @@ func tookOf(ops []*operator, o *operator, total float64) string {
 		return fmt.Sprintf("%s took %s of %s", o.name, dur(o.time), dur(total))
 	}
 	return fmt.Sprintf("%s took %s, added up over workers that ran at the same time; the whole took %s", o.name, dur(o.time), dur(total))
+}
+
+// probed are the operators of a join's inner side: the last of the two that stand right below it.
+func probed(below []*operator) []*operator {
+	for i := len(below) - 1; i > 0; i-- {
+		if below[i].depth == below[0].depth {
+			return below[i:]
+		}
+	}
+	return nil
 }

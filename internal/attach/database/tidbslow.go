@@ -145,7 +145,14 @@ func readTiDBSlow(p *attach.Part) attach.Reading {
 		r.Title += ", the slowest took " + dur(q)
 		r.fact(FactStatement, q*1e3, "")
 	}
+	if q > 0 && q < quick && len(list) == 1 {
+		slowest.plain(r, q)
+		r.Means = "The statement took " + dur(q) + ": it is in the log, and not slow."
+		r.Next = nil
+		return r.done(attach.Healthy)
+	}
 	slowest.judge(r, q)
+	slowest.plan(r, q)
 	if len(r.Signs) == 0 && q > 0 {
 		slowest.many(r, q)
 	} else if len(r.Figures) == 0 {

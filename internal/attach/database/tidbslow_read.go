@@ -92,12 +92,15 @@ func (e entry) pool(r *result, q float64) {
 	}
 }
 
-// longestWait is the longest wait of a task. It is 0 where the sum of all waits is shorter: then
-// the fields contradict each other.
+// longestWait is the longest wait of a task. It is 0 where the sum of all waits is shorter, or the
+// statement itself, or the time for which it waited for its tasks: then the fields contradict each
+// other.
 func (e entry) longestWait() float64 {
 	longest := e.s("Cop_wait_max")
-	if e["Wait_time"] != "" && longest > 1.05*e.s("Wait_time")+0.001 {
-		return 0
+	for _, whole := range []string{"Wait_time", "Query_time", "Cop_time"} {
+		if e[whole] != "" && longest > 1.05*e.s(whole)+0.001 {
+			return 0
+		}
 	}
 	return longest
 }
@@ -108,6 +111,22 @@ func onHost(addr string) string {
 		return ""
 	}
 	return "   # on " + host
+}
+
+// plan reads the plan that an entry has, where none of its fields explains the time.
+func (e entry) plan(r *result, q float64) {
+	ops, _, analyzed := parsePlan(decodedPlan(e["Plan"]))
+	if len(r.Signs) > 0 || q == 0 || !analyzed {
+		return
+	}
+	total := wholeTime(ops)
+	if total < q/2 {
+		r.figure(fmt.Sprintf("the plan in it ran for %s of %s", dur(total), dur(q)))
+		return
+	}
+	if !lostBetween(r, ops, total) {
+		whereInPlan(r, ops, total)
+	}
 }
 
 // process reads what TiKV's execution took.
@@ -123,7 +142,8 @@ func (e entry) process(r *result, q float64) {
 		r.Not = "These lines have no time: how long the scan took they do not say."
 		return
 	}
-	if len(r.Signs) > 0 || max(longest, total) < 0.1 || q > 0 && longest < 0.3*q && total < 0.5*q {
+	tasks := e.n("Num_cop_tasks", "Request_count")
+	if len(r.Signs) > 0 || max(longest, total) < 0.1 || q > 0 && longest < 0.3*q && !muchOf(total, tasks, q) {
 		return
 	}
 	line := fmt.Sprintf("TiKV processed for %s in all", dur(total))
@@ -155,6 +175,18 @@ func (e entry) process(r *result, q float64) {
 		"shows which operator reads the keys, and the estimates beside the actual rows")
 }
 
+// tasksAtOnce is how many tasks of one reader TiDB lets run at once, by default.
+const tasksAtOnce = 15
+
+// muchOf reports whether a sum over tasks shows that they took much of a statement: these run at
+// the same time.
+func muchOf(sum, tasks, statement float64) bool {
+	if tasks < 2 {
+		return sum >= 0.5*statement
+	}
+	return sum/min(tasks, tasksAtOnce) >= 0.3*statement
+}
+
 // requests says of a statement that its requests to the store took most of its time, where no
 // field says what these waited for. Sums over requests at one time are longer than the statement.
 func (e entry) requests(r *result, q float64) {
@@ -184,6 +216,9 @@ func (e entry) requests(r *result, q float64) {
 func (e entry) plain(r *result, q float64) {
 	if q > 0 && len(r.Figures) == 0 {
 		r.figure("Query_time " + dur(q))
+	}
+	if e["Num_cop_tasks"] == "0" {
+		r.figure("no coprocessor task: it gets rows by their keys, writes, or reads no table")
 	}
 	if _, said := e["Process_time"]; said {
 		r.figure(fmt.Sprintf("in TiKV: Process_time %s and Wait_time %s, of all its requests together", dur(e.s("Process_time")), dur(e.s("Wait_time"))))
