@@ -10,7 +10,7 @@ import (
 	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
-// Plans that are not in lines: escaped, as a log has them, and encoded, as TiDB's slow log has them.
+// Plans that are not in lines: escaped, as a log has them, or packed, as TiDB's slow log has them.
 
 // isEscapedPlan reports whether a line holds the rows of a plan, with \n and \t for their ends.
 func isEscapedPlan(text string) bool {

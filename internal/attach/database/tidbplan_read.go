@@ -250,7 +250,7 @@ func storeSums(r *result, ops []*operator, total float64) {
 		attach.Plural(int(min(o.tasks, 1e9)), "task"), o.name, dur(o.worked), o.store(), dur(o.waited)))
 }
 
-// cartesian is the slow operator, or the first one below it, that is a cartesian join; nil: none is.
+// cartesian is the slow operator or the first one below it that is a cartesian join; nil: none is.
 func cartesian(ops []*operator, slow *operator) *operator {
 	for _, o := range append([]*operator{slow}, under(ops, slow)...) {
 		if strings.Contains(o.text, "CARTESIAN") {

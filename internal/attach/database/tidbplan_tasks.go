@@ -87,7 +87,7 @@ func (o *operator) readsStore() bool {
 		strings.HasPrefix(o.name, "IndexReader") || strings.HasPrefix(o.name, "IndexLookUp"))
 }
 
-// readFrom says where the time of an operator is that a store runs, or that waits for what it reads.
+// readFrom says where the time of an operator is that a store runs, or that waits for its rows.
 // The store's own sums over all requests tell its part from the rest, where they are in the text.
 func (o *operator) readFrom(store string) string {
 	own := o.task != "root" || o.client > 0 && o.server >= o.client/2
@@ -101,7 +101,7 @@ func (o *operator) readFrom(store string) string {
 }
 
 // countsAll reports whether a misjudged operator is a full scan beside which no other way was
-// there: without statistics its estimate is a guess at the size of the table, which no plan changes.
+// there. Without statistics its estimate is a guess at the size of the table: no plan changes that.
 func countsAll(ops []*operator, bad *operator) bool {
 	return strings.Contains(bad.name, "FullScan") && strings.Contains(bad.text, "stats:pseudo") &&
 		!slices.ContainsFunc(ops, func(o *operator) bool {
