@@ -64,6 +64,10 @@ const AllocClears = "clearing"
 // that the program had no use for.
 const GCIdle = "marking on idle CPUs"
 
+// GCSweep is the name of the part that sweeps: it grows with what is allocated, however seldom
+// cycles are.
+const GCSweep = "sweeping"
+
 // Names of page faults that have a remedy of their own.
 const (
 	FaultCopies = "copy on write"

@@ -37,6 +37,8 @@ Evidence
   runtime metrics or memstats read twice give cycles and CPU; what requests lost is not known
   then, and the finding is possible at most. The same holds for a finding of CPU alone: the heap
   has no room and GC takes a quarter of the CPUs, but requests are too short to show it one by one.
+  Where cycles take a tenth of the CPU time or more, the allocation beside them counts with GC:
+  40 % together are a finding of the process.
 
 Not to be taken for
   Many cycles alone: a busy server with a small heap collects ten times a second and nobody
@@ -134,8 +136,7 @@ func gcTooMuch(r *account.Result) bool {
 	if forced(&r.GC) && r.GC.PerSecond >= gcRate {
 		return true
 	}
-	often := r.GC.PerSecond >= gcRate || ratio(r.GC.MarkNS, r.Capacity.WallNS) >= gcMarking
-	return often && gcPart(r) >= gcLeast(r)
+	return !seldom(r) && gcPart(r) >= gcLeast(r)
 }
 
 // gcLeast is the part of the CPU used from which on GC takes too much.
@@ -318,8 +319,11 @@ func gcRemedies(p *Pass) []string {
 		rs = append(rs, "the heap is small: GOGC=off GOMEMLIMIT=256MiB (well above the live heap) makes cycles rare at little memory")
 	}
 	site := "the sites that allocate most: go tool pprof -sample_index=alloc_space URL/debug/pprof/heap"
-	if p.Ledger != nil && len(p.Ledger.GC.AssistSites) > 0 {
+	switch allocs := workSites(works(p.best(), account.WorkAlloc)); {
+	case p.Ledger != nil && len(p.Ledger.GC.AssistSites) > 0:
 		site = p.Ledger.GC.AssistSites[0].Func + "; " + site
+	case len(allocs) > 0:
+		site = allocs[0].Func + "; " + site
 	}
 	return append(rs, "allocate less at "+site)
 }

@@ -2,6 +2,7 @@ package detect
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/finding"
@@ -87,10 +88,49 @@ func gcSamples(on *account.OnCPU) (w account.Work, used int64) {
 	return w, used
 }
 
-// lookGCSamples claims the samples in garbage collection.
+// gcBesideAlloc is the least part of the CPU time in cycles for allocation to be counted with GC:
+// where they take less, they are not too many, whatever the program allocates.
+const gcBesideAlloc = 0.10
+
+// garbage is garbage collection and the allocation that makes it necessary, by samples. It is zero
+// where cycles are few or take little of it, or where both surely take less than gcShareRoom of the
+// CPU time. The clearing that page-fault claims is left out.
+func garbage(p *Pass, on *account.OnCPU) (both account.Work) {
+	faulted := clearing(p, on).NS > 0
+	used, cycles := on.NS, int64(0)
+	parts := slices.DeleteFunc(works(on, account.WorkGC, account.WorkAlloc), func(w *account.Work) bool {
+		switch {
+		case w.Name == account.GCIdle:
+			used -= w.NS
+			return true
+		case w.Kind == account.WorkGC && w.Name != account.GCSweep:
+			cycles += w.NS
+		}
+		return faulted && w.Name == account.AllocClears
+	})
+	both = sumWorks(on, account.WorkGC, parts)
+	if ratio(cycles, used) < gcBesideAlloc || ratio(both.Low, used) < gcShareRoom ||
+		traced(p.Ledger) && seldom(p.Ledger) {
+		return account.Work{}
+	}
+	return both
+}
+
+// seldom reports whether cycles are few, and short.
+func seldom(r *account.Result) bool {
+	return r.GC.PerSecond < gcRate && ratio(r.GC.MarkNS, r.Capacity.WallNS) < gcMarking
+}
+
+// lookGCSamples claims the samples in garbage collection; in allocation too, where both together
+// are too much and GC alone is not.
 func lookGCSamples(p *Pass, low bool, least float64) {
 	on := p.samples()
 	w, used := gcSamples(on)
+	if ratio(w.NS, used) < least {
+		if both := garbage(p, on); both.NS > 0 {
+			w = both
+		}
+	}
 	if ratio(w.NS, used) < least || ratio(w.NS, wall(p.Ledger.Kernel)) < gcUses {
 		p.Bound(0, min(1, ratio(w.High, used)), finding.OfCPU)
 		p.Clear("GC took %s of the CPU time, without idle workers, at most %s (reported from %s up%s)", percent(ratio(w.NS, used)), percent(min(1, ratio(w.High, used))), percent(least), lowText(low))
@@ -110,8 +150,7 @@ func lowText(low bool) string {
 func lookGCTrace(p *Pass, low bool, least float64) {
 	r := p.Ledger
 	ns, of := gcWork(&r.Capacity), used(&r.Capacity)
-	seldom := r.GC.PerSecond < gcRate && ratio(r.GC.MarkNS, r.Capacity.WallNS) < gcMarking
-	if seldom || ratio(ns, of) < least || ratio(ns, r.Capacity.WallNS) < gcUses {
+	if seldom(r) || ratio(ns, of) < least || ratio(ns, r.Capacity.WallNS) < gcUses {
 		p.Bound(0, ratio(ns, of), finding.OfCPU)
 		p.Clear("GC took %s of the CPU used%s (reported from %s up%s)", percent(ratio(ns, of)),
 			roomText(&r.GC), percent(least), lowText(low))
@@ -191,6 +230,10 @@ func tellGCProcess(p *Pass, f *finding.Finding, why string) {
 	}
 	f.Summary = fmt.Sprintf("%s takes %s of the CPU time that the process uses", often, percent(f.Share))
 	if p.work.ns > 0 {
+		if gc, _ := gcSamples(p.samples()); gc.NS < p.work.ns {
+			f.Summary = fmt.Sprintf("%s and allocation take %s of the CPU time that the process uses",
+				often, percent(f.Share))
+		}
 		workLines(p, "garbage collection", account.WorkGC)
 		if alloc := p.samples().Of(account.WorkAlloc); alloc.Samples > 0 {
 			p.Proof("CPU samples", "allocation takes another %s%s",

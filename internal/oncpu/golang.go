@@ -233,7 +233,7 @@ func gcPart(frames []kernel.Frame) string {
 			return "assists"
 		case hasPrefix(name, []string{"bgsweep", "sweepone", "(*mspan).sweep", "(*sweepLocked)",
 			"deductSweepCredit", "(*mheap).reclaim"}):
-			return "sweeping"
+			return account.GCSweep
 		case hasPrefix(name, []string{"bgscavenge", "(*pageAlloc).scavenge", "(*scavengerState)", "sysUnusedOS"}):
 			return "giving memory back"
 		case name == "gcDrainMarkWorkerIdle": // from Go 1.21 on; before, no function tells it
