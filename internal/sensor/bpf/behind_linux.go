@@ -18,6 +18,9 @@ const (
 	// behindTo the one below which they no longer do: they would hardly run at all.
 	behindFrom = 0.05
 	behindTo   = 0.03
+	// behindPatience is how many looks in a row must find less: in a burst of requests all CPUs are
+	// busy for a while, and to run before them would lengthen it.
+	behindPatience = 3
 )
 
 // Behind lets the ordinary threads of this process run after those of all others while CPUs are
@@ -26,7 +29,8 @@ const (
 // second number is how long the CPUs were idle.
 //
 // Where nothing is idle they would not run either: then they are ordinary, or even ahead. Until
-// that is known they are behind, as the first half second takes the most CPU time. The thread that
+// that is known they are behind, as the first half second takes the most CPU time. What this
+// process uses counts as idle: nobody else wanted it, while the threads are behind. The thread that
 // looks stays ordinary.
 func Behind(ctx context.Context, uptime string) {
 	runtime.LockOSThread()
@@ -44,16 +48,16 @@ func Behind(ctx context.Context, uptime string) {
 	defer reclass(unix.SCHED_IDLE, unix.SCHED_NORMAL)
 	behind := true
 	reclass(unix.SCHED_NORMAL, unix.SCHED_IDLE)
-	last, at := idleSeconds(f), time.Now()
+	last, at, busy := idleSeconds(f), time.Now(), 0
 	for n.Wait(behindLook / 2); ctx.Err() == nil; n.Wait(behindLook) {
 		idle, now := idleSeconds(f), time.Now()
 		share := (idle - last) / (now.Sub(at).Seconds() * float64(runtime.NumCPU()))
 		last, at = idle, now
-		switch {
+		switch busy++; {
 		case share >= behindFrom || behind && share >= behindTo:
-			behind = true
+			behind, busy = true, 0
 			reclass(unix.SCHED_NORMAL, unix.SCHED_IDLE)
-		case behind:
+		case behind && busy >= behindPatience:
 			behind = false
 			reclass(unix.SCHED_IDLE, unix.SCHED_NORMAL)
 		}
@@ -92,7 +96,8 @@ func reclassOne(tid int, from, to uint32) bool {
 	return unix.SchedSetAttr(tid, is, 0) == nil
 }
 
-// idleSeconds is for how long the machine's CPUs were idle, all of them added up.
+// idleSeconds is for how long the machine's CPUs were idle or ran this process, all of them added
+// up.
 func idleSeconds(f *os.File) float64 {
 	var b [64]byte
 	n, _ := f.ReadAt(b[:], 0)
@@ -101,7 +106,7 @@ func idleSeconds(f *os.File) float64 {
 		return 0
 	}
 	v, _ := strconv.ParseFloat(string(fields[1]), 64)
-	return v
+	return v + float64(processTime())/1e9
 }
 
 // ordinary counts for each thread the calls of Ordinary that are under way in it. others is the
