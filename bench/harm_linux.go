@@ -264,11 +264,11 @@ func (s *stand) steadyPair(ctx context.Context, p part, recorded bool, progress 
 			return without, with, anew, err
 		}
 		bare, w := without.window, with.window
-		fmt.Fprintf(progress, "%s %s: p50 %.2f -> %.2f ms, p99 %.1f -> %.1f ms, %.0f -> %.0f/s, busy %.2f -> %.2f, others %.2f -> %.2f, recorder %.3f; %s\n", s.t.key, p.key,
+		fmt.Fprintf(progress, "%s %s: p50 %.2f -> %.2f ms, p99 %.1f -> %.1f ms, %.0f -> %.0f/s, busy %.2f -> %.2f, others %.2f -> %.2f, stolen %.2f -> %.2f, recorder %.3f; %s\n", s.t.key, p.key,
 			bare.P50, w.P50, bare.P99, w.P99, bare.PerS, w.PerS, bare.Busy, w.Busy, bare.Foreign,
-			w.Foreign, with.own, with.slices)
+			w.Foreign, without.stolen, with.stolen, with.own, with.slices)
 		idle, busy := bare.Busy < busyLow-0.03 && s.note == "", bare.Busy > busyHigh || bare.PerS < keptUp*s.rate
-		foreign := max(bare.Foreign, w.Foreign) > foreignLimit
+		foreign := max(bare.Foreign, w.Foreign, without.stolen, with.stolen) > foreignLimit
 		if !idle && !busy && !foreign {
 			if s.note == "" {
 				err = s.setRate(nudged(s.rate, bare.Busy))
@@ -315,6 +315,7 @@ func (s *stand) pair(ctx context.Context, p part, recorded bool) (without, with 
 // last one did: the longer a time is, the more of the rare bursts its p99 has.
 func (s *stand) undisturbed(ctx context.Context, p part) (f felts, err error) {
 	f.time.from = monotonicNS()
+	atFirst := readStat()
 	if f.window, err = s.measure(ctx, nil); err != nil || !p.whole {
 		return f, err
 	}
@@ -322,6 +323,7 @@ func (s *stand) undisturbed(ctx context.Context, p part) (f felts, err error) {
 	if err = pause(ctx, time.Duration(f.time.to-monotonicNS())); err != nil {
 		return f, err
 	}
+	f.stolen = atFirst.stolenSince()
 	f.all, err = s.felt(f.time.from, f.time.to)
 	return f, err
 }

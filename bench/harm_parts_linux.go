@@ -51,8 +51,9 @@ type felts struct {
 	time      span    // of the whole: from the recorder's start to its end, or as long without one
 	all       felt
 	allOwn    float64
-	earlyTime span // while it recorded the kernel's events and no trace yet
-	early     felt // none due: there was no such time
+	stolen    float64 // CPUs that the hypervisor took in that time; 0 for parts that are not whole
+	earlyTime span    // while it recorded the kernel's events and no trace yet
+	early     felt    // none due: there was no such time
 	earlyOwn  float64
 	slices    string // p99 over the recorder's time
 }
@@ -109,7 +110,7 @@ func (s *stand) recorded(ctx context.Context, p part) (f felts, err error) {
 	cmd.WaitDelay = 20 * time.Second
 	var output strings.Builder
 	cmd.Stderr = &output
-	began := monotonicNS()
+	began, atFirst := monotonicNS(), readStat()
 	if err := cmd.Start(); err != nil {
 		return f, err
 	}
@@ -144,7 +145,7 @@ func (s *stand) recorded(ctx context.Context, p part) (f felts, err error) {
 		}
 	}
 	f.time, s.lasts = span{from: began, to: now}, time.Duration(now-began)
-	f.slices = s.overTime(began, now)
+	f.slices, f.stolen = s.overTime(began, now), atFirst.stolenSince()
 	f.all, err = s.felt(began, now)
 	return f, err
 }

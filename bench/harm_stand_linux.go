@@ -197,7 +197,13 @@ func (s *stand) awaitCalm(ctx context.Context) error {
 }
 
 // stat is /proc/stat: ticks of all CPUs, and switches.
-type stat struct{ idle, all, switches int64 }
+type stat struct{ idle, stolen, all, switches int64 }
+
+// stolenSince is how many CPUs the hypervisor has kept to itself since then.
+func (s stat) stolenSince() float64 {
+	now := readStat()
+	return float64(now.stolen-s.stolen) / float64(max(1, now.all-s.all)) * float64(runtime.NumCPU())
+}
 
 func readStat() (s stat) {
 	b, _ := os.ReadFile("/proc/stat")
@@ -206,6 +212,9 @@ func readStat() (s stat) {
 		n, _ := strconv.ParseInt(v, 10, 64)
 		if i == 4 || i == 5 { // idle, iowait
 			s.idle += n
+		}
+		if i == 8 {
+			s.stolen += n
 		}
 		if i >= 1 && i <= 8 { // a guest's time is in user's
 			s.all += n
