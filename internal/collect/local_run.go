@@ -121,7 +121,7 @@ func (r *run) local(ctx context.Context, cs []*Local, started func()) error {
 	r.w.Update(func(m *evidence.Manifest) { t = m.Target })
 	p := Process{
 		PID: r.o.PID, NSPID: t.NSPID, For: int64(r.o.For), WithArgs: r.o.WithArgs,
-		Budget: r.o.Budget, Stacks: !r.o.NoStacks,
+		Budget: r.o.Budget, Stacks: !r.o.NoStacks && !r.thrashes,
 		Ease: func() int { return int(r.ease.Load()) }, MaxSize: r.o.MaxSize, Quota: r.shared.CPUs,
 		Start: r.startCPUs(), Recording: started,
 	}

@@ -109,6 +109,8 @@ type run struct {
 	kept     int          // members with something in them
 	answered bool         // an answer came
 	untraced bool         // the trace is left out to spare the service
+	refaults int64        // of its cgroup, as the recording started
+	thrashes bool         // it is busy, and short of memory by its cgroup's limit
 	begun    atomic.Int64 // when the last try at the trace started, ns of UTC: for progress
 	waiting  atomic.Bool  // for another client's trace to end
 	trace    *failure

@@ -67,6 +67,26 @@ func TestStartCPUs(t *testing.T) {
 	}
 }
 
+// A target that needs evicted pages again is recorded without stacks, from a slower start on.
+func TestThrashing(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		before  int64 // refaults when the recording started: the test's own group has 0 or more
+		counted int64 // ns
+		want    bool
+	}{
+		{"many pages a second", -1e6, 1e9, true},
+		{"few", groupRefaults(os.Getpid()), 1e12, false},
+	} {
+		r := &run{session: &session{}, tally: &tally{}, refaults: c.before}
+		r.o.PID = os.Getpid()
+		r.beforeThrashing(evidence.Slice{NS: c.counted})
+		if eased := r.tally.toll.Eased; r.thrashes != c.want || (len(eased) == 1) != c.want {
+			t.Errorf("%s: %v, eased %+v", c.name, r.thrashes, eased)
+		}
+	}
+}
+
 // stageOfCPU is a stage, in which a KB of work takes cpu ns.
 func stageOfCPU(name evidence.StageName, cpu int64) evidence.Stage {
 	s := evidence.Stage{Name: name}

@@ -57,6 +57,7 @@ func (r *run) alone(ctx context.Context) {
 		return
 	}
 	r.note(fmt.Sprintf("for %s counters alone are read, then the kernel's records are taken alone, to know what recording costs the service; then all parts run", r.o.Timing.Stage))
+	r.refaults = groupRefaults(r.o.PID)
 	r.tally.enter(evidence.StageCounters)
 	r.linger(ctx, "reading counters alone, to know what recording costs")
 	r.keepToll()

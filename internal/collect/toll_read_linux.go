@@ -2,6 +2,7 @@ package collect
 
 import (
 	"bytes"
+	"iter"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -243,25 +244,50 @@ func anonymousMemory(pid int) int64 {
 // groupMemoryUse is the largest share of a memory limit that a process' cgroup has in use, without
 // the page cache that can be dropped.
 func groupMemoryUse(pid int) (share float64) {
-	groups, _, _ := proc.FS{}.Groups(pid)
-	for _, g := range groups {
-		if g.Controller != "memory" {
-			continue
-		}
-		dirs, _ := g.Levels()
-		for _, d := range dirs[:min(len(dirs), maxOften)] {
-			limit := smallest(oneNumber(d, "memory.max"), oneNumber(d, "memory.high"),
-				oneNumber(d, "memory.limit_in_bytes"))
-			used := max(oneNumber(d, "memory.current"), oneNumber(d, "memory.usage_in_bytes"))
-			stat, _ := readAtMost(filepath.Join(d, "memory.stat"), 16<<10)
-			f := fieldsOf(string(stat))
-			cache := max(f["inactive_file"], f["total_inactive_file"])
-			if limit > 0 && limit < noLimit {
-				share = max(share, (used-float64(cache))/limit)
+	for d, limit := range memoryLimits(pid) {
+		used := max(oneNumber(d, "memory.current"), oneNumber(d, "memory.usage_in_bytes"))
+		f := memoryStat(d)
+		cache := max(f["inactive_file"], f["total_inactive_file"])
+		share = max(share, (used-float64(cache))/limit)
+	}
+	return share
+}
+
+// groupRefaults is how many pages a cgroup of the process with a memory limit has needed again
+// after they were evicted: the most of them, since the groups exist.
+func groupRefaults(pid int) (pages int64) {
+	for d := range memoryLimits(pid) {
+		f := memoryStat(d)
+		pages = max(pages, f["workingset_refault_anon"]+f["workingset_refault_file"],
+			f["total_workingset_refault_anon"]+f["total_workingset_refault_file"])
+	}
+	return pages
+}
+
+// memoryLimits gives the folders of the process' cgroups that have a memory limit, with it, bytes.
+func memoryLimits(pid int) iter.Seq2[string, float64] {
+	return func(yield func(string, float64) bool) {
+		groups, _, _ := proc.FS{}.Groups(pid)
+		for _, g := range groups {
+			if g.Controller != "memory" {
+				continue
+			}
+			dirs, _ := g.Levels()
+			for _, d := range dirs[:min(len(dirs), maxOften)] {
+				limit := smallest(oneNumber(d, "memory.max"), oneNumber(d, "memory.high"),
+					oneNumber(d, "memory.limit_in_bytes"))
+				if limit > 0 && limit < noLimit && !yield(d, limit) {
+					return
+				}
 			}
 		}
 	}
-	return share
+}
+
+// memoryStat is the cgroup's memory.stat.
+func memoryStat(dir string) map[string]int64 {
+	stat, _ := readAtMost(filepath.Join(dir, "memory.stat"), 16<<10)
+	return fieldsOf(string(stat))
 }
 
 // noLimit is what v1 gives for none, or so.

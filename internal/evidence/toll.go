@@ -113,6 +113,7 @@ const (
 	WhyThrottled EasingWhy = "throttled" // it was throttled for more of the time
 	WhyBusy      EasingWhy = "busy"      // little CPU time is idle: share of what the target may use that is in use
 	WhyMemory    EasingWhy = "memory"    // memory in use is near its limit: share of it
+	WhyRefaults  EasingWhy = "refaults"  // evicted pages are needed again: pages a second
 	WhyUnread    EasingWhy = "unread"    // no detector still needs it
 )
 

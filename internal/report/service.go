@@ -193,6 +193,9 @@ func easingWords(e evidence.Easing) string {
 		return measured + " of the CPU time that it may use was in use (limit " + limit + ")"
 	case evidence.WhyMemory:
 		return "its memory was at " + measured + " of its limit (from " + limit + " on)"
+	case evidence.WhyRefaults:
+		return fmt.Sprintf("its cgroup's memory limit evicts pages that it needs again, %.0f a second (limit %.0f)",
+			e.Measured, e.Limit)
 	case evidence.WhyUnread:
 		return "what was recorded by then answers the same questions"
 	}
