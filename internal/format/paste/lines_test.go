@@ -241,6 +241,11 @@ func TestUnrolled(t *testing.T) {
 	if got := texts(unrolled(Lines([]byte(in)))); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
+	in = `{"stack":"a.b()\\n\\t/a.go:1\\na.c()\\n\\t/a.go:9\\n"}` // in another log's field
+	want = []string{`{"stack":"a.b()`, "\t/a.go:1", "a.c()", "\t/a.go:9", `"}`}
+	if got := texts(unrolled([]Line{{N: 1, Text: in}})); !slices.Equal(got, want) {
+		t.Errorf("doubled: got %q, want %q", got, want)
+	}
 	if got := unrolled(Lines([]byte(`printf("a\nb\nc\n")`))); got != nil {
 		t.Errorf("source code: got %q", texts(got))
 	}

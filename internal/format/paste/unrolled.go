@@ -12,13 +12,15 @@ const (
 )
 
 // unrolled is the lines with those taken apart that a logger wrote into one, with \n for their
-// ends, as it does with a stack in a field. nil: there are none. A line that a terminal broke goes
-// on in the next, up to the quote that closes the field.
+// ends, as it does with a stack in a field. nil: there are none. Each log that keeps another one's
+// lines in a field of its own doubles their backslashes. A line that a terminal broke goes on in
+// the next, up to the quote that closes the field.
 func unrolled(lines []Line) []Line {
 	var out []Line
 	for i := 0; i < len(lines); i++ {
 		l := lines[i]
-		if l.Command != "" || len(out) > mostLines || !rolled(l.Text) {
+		slashes := rolledBy(l.Text)
+		if l.Command != "" || len(out) > mostLines || slashes == "" {
 			if out != nil {
 				out = append(out, l)
 			}
@@ -28,24 +30,40 @@ func unrolled(lines []Line) []Line {
 			out = append(make([]Line, 0, len(lines)+64), lines[:i]...)
 		}
 		text := l.Text
-		if next := i + 1; next < len(lines) && brokenOff(text, lines[next]) {
+		if next := i + 1; next < len(lines) && brokenOff(text, slashes, lines[next]) {
 			text += lines[next].Text
 			i = next
 		}
-		for _, part := range strings.SplitN(text, `\n`, mostRolled) {
-			l.Text = strings.TrimRight(strings.ReplaceAll(part, `\t`, "\t"), " \t\"")
+		for _, part := range strings.SplitN(text, slashes+"n", mostRolled) {
+			l.Text = strings.TrimRight(strings.ReplaceAll(part, slashes+"t", "\t"), " \t\"\\")
 			out = append(out, l)
 		}
 	}
 	return out
 }
 
-func rolled(text string) bool {
-	return strings.Count(text, `\n`) >= leastRolled && strings.Contains(text, `\n\t`)
+// rolledBy is the backslashes that stand before the n of an end of a line in this text; "": no
+// lines are in it.
+func rolledBy(text string) string {
+	at := strings.Index(text, `\n\`)
+	if at < 0 {
+		return ""
+	}
+	from := at
+	for from > 0 && text[from-1] == '\\' {
+		from--
+	}
+	slashes := text[from : at+1]
+	if strings.Count(text, slashes+"n") < leastRolled ||
+		!strings.Contains(text, slashes+"n"+slashes+"t") {
+		return ""
+	}
+	return slashes
 }
 
 // brokenOff reports whether the next line is the rest of a rolled one, which lacks its quote.
-func brokenOff(text string, next Line) bool {
+func brokenOff(text, slashes string, next Line) bool {
 	return !strings.HasSuffix(text, `"`) && !strings.HasSuffix(text, "}") && next.Command == "" &&
-		strings.HasSuffix(next.Text, `\n"`) && !strings.Contains(next.Text, `="`)
+		!strings.HasPrefix(next.Text, "{") && !strings.Contains(next.Text, `="`) &&
+		(strings.HasSuffix(next.Text, `\n"`) || rolledBy(next.Text) == slashes)
 }

@@ -23,6 +23,9 @@ func Views(lines []Line) (out [][]Line) {
 	if v := unrolled(lines); v != nil {
 		out = append(out, v)
 	}
+	if v := unprompted(lines); v != nil {
+		out = append(out, v)
+	}
 	if v := untailed(lines); v != nil {
 		out = append(out, v)
 	}
@@ -49,6 +52,7 @@ var everyLine = []*pattern.Regexp{
 	pattern.New(`^\s*[\[(]?\d{4}[-/.]\d\d[-/.]\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?(?:Z|UTC|GMT|CET|CEST|CST|[+-]\d\d:?\d\d))?[\])]?:?(?:\s\[?(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL|I|W|E|D|info|warn|error|debug)\]?:?)?(?: |$)`),
 	pattern.New(`^\s*[\[(]?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?[\])]?:?(?: |$)`),
 	pattern.New(`^\s*\[[\w./: -]{1,60}\](?: |$)`),
+	pattern.New(`^\s*[A-Z][a-z]{2}, [A-Z][a-z]{2} \d{1,2} \d{4} \d{1,2}:\d\d:\d\d(?: [ap]m)? \| ?`), // of a page that shows a log
 	pattern.New(`^\s*\d{1,6}\s+\d{1,6}(?:  |\t|$)`),
 	pattern.New(`^\s*\d{1,6}(?:  |\t|$)`),
 	pattern.New(`^\s*\d{1,6}(?: |[:.|)] ?|$)`),
@@ -95,6 +99,24 @@ func uncommented(lines []Line) []Line {
 			}
 			i += max(n, 1)
 		}
+	}
+	return out
+}
+
+// longCommand is more than people type at a prompt: a page has joined the output to it.
+const longCommand = 240
+
+// unprompted is the lines without prompts in lines that are too long for a command; nil: there are
+// none.
+func unprompted(lines []Line) (out []Line) {
+	for i, l := range lines {
+		if l.Command == "" || len(l.Text) < longCommand {
+			continue
+		}
+		if out == nil {
+			out = slices.Clone(lines)
+		}
+		out[i].Command = ""
 	}
 	return out
 }
