@@ -190,7 +190,8 @@ func (r *run) brief() string {
 	if r.cycles[0].whole {
 		return fmt.Sprintf("%s, worst stop %s", text, r.cycles[0].stopped(worst))
 	}
-	return fmt.Sprintf("%s, marking %s each (median), worst stop %s", text, ms(attach.Median(marks)), ms(worst))
+	return fmt.Sprintf("%s, marking %s each (median), worst stop %s, %s of the CPU since its start", text,
+		ms(attach.Median(marks)), ms(worst), whole100(r.cycles[len(r.cycles)-1].sinceStart))
 }
 
 func cyclesText(cs []cycle) string {

@@ -55,6 +55,10 @@ func judgeGC(g *attach.Reading, s gcSum, cs []cycle) {
 			Why: "shows who was waited for when it comes again"}}
 	default:
 		judgeWell(g, s)
+		if s.start && g.Not == "" {
+			g.Not = fmt.Sprintf("that it stays so: these cycles are of the program's first %s",
+				seconds(cs[len(cs)-1].at))
+		}
 		helped(g, cs)
 		assisting(g, s, cs)
 	}
@@ -81,7 +85,7 @@ func helped(g *attach.Reading, cs []cycle) {
 	if most.assist < helpedLeast || share < helpedShare {
 		return
 	}
-	g.Figures = slices.Insert(g.Figures, 1,
+	g.Figures = append(g.Figures,
 		fmt.Sprintf("assists use %s of CPU in gc %d, %s of its marking", ms(most.assist), most.n, percent(share)))
 	g.Means += fmt.Sprintf("; in gc %d goroutines that allocated did %s of the marking, and were slower meanwhile", most.n, percent(share))
 }
@@ -135,7 +139,7 @@ func judgeStretched(g *attach.Reading, s gcSum, cs []cycle, stretched, long bool
 	case short: // a quota withholds CPUs for longer, and other threads take a time slice or more
 		causes = []string{"stw-pause"}
 		g.Means = strings.Join(what, "; ") +
-			": a goroutine that clears or copies much memory cannot be stopped before it is done, or a thread of the process was kept off its CPU"
+			": a goroutine that clears or copies much memory, or before Go 1.14 one that loops without a call, cannot be stopped before it is done; or a thread of the process was kept off its CPU"
 	case !stretched:
 		causes = []string{"stw-pause", "cpu-throttled", "cpu-contention"}
 		if cs[0].ps >= manyPs {
@@ -185,6 +189,15 @@ func judgeSparse(g *attach.Reading, s gcSum, cs []cycle) {
 func judgeFew(g *attach.Reading, s gcSum, cs []cycle) {
 	last := cs[len(cs)-1]
 	g.Glance = true
+	if last.at < startup && last.sinceStart < 10 && s.worstStop < longStop {
+		g.State = attach.CannotTell
+		g.Means = fmt.Sprintf("of the program's first %s: GC used %s of the CPU in that time, and %s",
+			seconds(last.at), whole100(last.sinceStart), s.stopsAtMost())
+		g.Not = "how it goes on: a heap mostly grows at the start"
+		g.Next = []attach.Next{{Command: "GODEBUG=gctrace=1 for a minute under load",
+			Why: "cycles after the start decide"}}
+		return
+	}
 	if last.sinceStart < 10 && s.worstStop < longStop {
 		g.State = attach.Healthy
 		g.Means = fmt.Sprintf("GC used %s of the CPU since the program started, and %s",

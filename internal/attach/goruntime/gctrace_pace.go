@@ -28,6 +28,38 @@ func pace(cs []cycle, perSecond float64) string {
 	return often(perSecond)
 }
 
+// Marking whose longest is so many times the median is worth a word, and so is such a share of it
+// that goroutines did which allocate.
+const (
+	unevenMark  = 1.5
+	assistWorth = 0.2
+)
+
+// markText says how long the longest marking is, and how much of all goroutines did that allocate.
+func markText(s gcSum, cs []cycle) (out string) {
+	var most, assist, all float64
+	for _, c := range cs {
+		most = max(most, c.mark)
+		assist, all = assist+c.assist, all+c.assist+c.workers+c.idleWorkers
+	}
+	if most >= unevenMark*s.medianMark && most >= 1 {
+		out = fmt.Sprintf(", %s at most", ms(most))
+	}
+	if share := ratio(assist, all); share >= assistWorth && all >= 1 {
+		out += fmt.Sprintf(", %s of its CPU time by goroutines that allocate (assists)", percent(share))
+	}
+	return out
+}
+
+// printedText is GC's share of the CPU since the start, as the lines print it.
+func printedText(cs []cycle) string {
+	most, last := mostSince(cs), cs[len(cs)-1].sinceStart
+	if most > last {
+		return fmt.Sprintf("as printed, GC used up to %.0f %% of the CPU since the program started, and %s at the end", most, whole100(last))
+	}
+	return fmt.Sprintf("as printed, GC used %s of the CPU since the program started", whole100(last))
+}
+
 // apart says how near cycles are to each other that are too few for a rate.
 func apart(s gcSum) string {
 	if s.perSecond <= 1 {

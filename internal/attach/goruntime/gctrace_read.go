@@ -214,13 +214,14 @@ func readConcurrent(r *run) attach.Reading {
 		g.Facts = append(g.Facts, attach.Fact{Name: FactGCCPU, Value: s.cpuShare},
 			attach.Fact{Name: FactGCMark, Value: s.markShare})
 		g.Figures = append(g.Figures,
-			fmt.Sprintf("GC marks %s of the time and takes %s of the CPU time of %s%s; %s, marking %s each (median)%s",
+			fmt.Sprintf("GC marks %s of the time and takes %s of the CPU time of %s%s; %s, marking %s each (median)%s%s",
 				percent(s.markShare), percent(s.cpuShare), last.places(), stillText(s),
-				pace(cs, s.perSecond), ms(s.medianMark), forcedText(s, len(cs))))
+				pace(cs, s.perSecond), ms(s.medianMark), markText(s, cs), forcedText(s, len(cs))))
+		g.Title += "; " + printedText(r.cycles)
 	default:
 		g.Figures = append(g.Figures,
-			fmt.Sprintf("%smarking takes %s (median)%s; GC used %s of the CPU since the program started",
-				apart(s), ms(s.medianMark), forcedText(s, len(cs)), whole100(last.sinceStart)))
+			fmt.Sprintf("%smarking takes %s (median)%s%s; GC used %s of the CPU since the program started",
+				apart(s), ms(s.medianMark), markText(s, cs), forcedText(s, len(cs)), whole100(last.sinceStart)))
 	}
 	if len(cs) < len(r.cycles) {
 		g.Title += fmt.Sprintf("; figures of gc %d to %d, %s", cs[0].n, last.n, leftOut(cs[0]))
@@ -230,10 +231,6 @@ func readConcurrent(r *run) attach.Reading {
 		g.Title += fmt.Sprintf("; GOMAXPROCS %d on %s", last.ps, last.places())
 	}
 	g.Figures = append(g.Figures, stopText(s), heapFigure(cs, last))
-	if s.rated(cs) {
-		g.Figures = append(g.Figures,
-			fmt.Sprintf("as printed, GC used up to %.0f %% of the CPU; that is since the program started", mostSince(r.cycles)))
-	}
 	judgeGC(&g, s, cs)
 	if s.stalled > 0 {
 		g.Figures = append([]string{stalledText(s, len(cs))}, g.Figures...)
