@@ -101,7 +101,7 @@ func hasPrefix(fn string, prefixes []string) bool {
 const (
 	gcOfUsed  = 0.40 // of the CPU that is used, from which GC is too much
 	gcUnclear = 0.25
-	gcSome    = 0.10 // from which it comes before what functions used
+	gcSome    = 0.10 // below which threads that sleep and wake are no matter of GC
 	gcLeast   = 0.05 // of one CPU
 
 	runtimeLocked = 0.25 // of the CPU used, for locks that take no time in a program that is well
@@ -126,6 +126,11 @@ func (p *profile) readCPU(r *attach.Reading) {
 	p.tell(r)
 	gc := p.gcShare()
 	some := fmt.Sprintf("garbage collection used %s of it, as far as it is shown", percent(gc))
+	if n := len(r.Figures); gc > 0 && n > 0 {
+		r.Figures[n-1] += "; " + some
+	} else if gc > 0 {
+		r.Figures = append(r.Figures, some)
+	}
 	own, _ := p.busiest()
 	first := own != "" && p.cum[own] >= p.total/2 && gc < gcUnclear // most is below one function
 	rest := attach.Reading{}
@@ -133,12 +138,9 @@ func (p *profile) readCPU(r *attach.Reading) {
 	if n := len(rest.Figures); first && n > 0 {
 		r.Figures, rest.Figures = append(r.Figures, rest.Figures[n-1]), rest.Figures[:n-1]
 	}
-	if gc >= gcSome {
-		r.Figures = append(r.Figures, some)
-	}
 	unwound := p.unwinding()
-	if unwound >= muchUnwound {
-		r.Figures = append(r.Figures, fmt.Sprintf("unwinding of stacks used %s of it", percent(unwound)))
+	if n := len(r.Figures); unwound >= muchUnwound && n > 0 {
+		r.Figures[0] += fmt.Sprintf("; unwinding of stacks used %s of it", percent(unwound))
 	}
 	soft := p.softFloat()
 	if soft >= softLeast {
@@ -146,14 +148,11 @@ func (p *profile) readCPU(r *attach.Reading) {
 			fmt.Sprintf("floating point in software (%s and its like): %s%s in itself",
 				most(p.flat, softFloat), unit(soft*p.total), p.of(soft*p.total)))
 	} else if text := p.runtimeShare(unit); text != "" {
-		r.Figures = append(r.Figures, text)
+		rest.Figures = append(rest.Figures, text)
 	}
 	r.Figures = append(r.Figures, rest.Figures...)
 	if gc > 0 {
 		r.Facts = append(r.Facts, attach.Fact{Name: FactGCOfUsed, Value: gc})
-	}
-	if gc > 0 && gc < gcSome {
-		r.Figures = append(r.Figures, some)
 	}
 	r.Means = "it shows what the CPU was used for"
 	r.Not = "what requests waited for"

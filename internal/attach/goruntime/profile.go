@@ -226,7 +226,8 @@ func (p *profile) figures(r *attach.Reading, unit func(float64) string) {
 		if p.softFloat() > 0 {
 			where = "most outside the runtime"
 		}
-		r.Figures = append(r.Figures, fmt.Sprintf("%s: %s, %s%s in itself, %s%s with what it calls", where, fn, unit(p.flat[fn]), p.of(p.flat[fn]), unit(p.cum[fn]), p.of(p.cum[fn])))
+		r.Figures = append(r.Figures, fmt.Sprintf("%s: %s, %s%s in itself, %s%s with what it calls", where, fn, unit(p.flat[fn]), p.of(p.flat[fn]), unit(p.cum[fn]), p.of(p.cum[fn]))+
+			p.next("; next in itself: ", p.flat, fn, named, unit))
 		if caller := p.above(fn); caller != "" {
 			r.Figures = append(r.Figures, fmt.Sprintf("most with what it calls, outside the standard library: %s, %s%s", caller, unit(p.cum[caller]), p.of(p.cum[caller])))
 		}
@@ -237,7 +238,8 @@ func (p *profile) figures(r *attach.Reading, unit func(float64) string) {
 		if p.shown > 0 && p.shown < 0.5 {
 			of = ", of what is shown"
 		}
-		r.Figures = append(r.Figures, fmt.Sprintf("most in itself%s: %s, %s%s", of, fn, unit(p.flat[fn]), p.of(p.flat[fn])))
+		r.Figures = append(r.Figures, fmt.Sprintf("most in itself%s: %s, %s%s", of, fn, unit(p.flat[fn]), p.of(p.flat[fn]))+
+			p.next("; next: ", p.flat, fn, named, unit))
 	}
 	if own != "" && p.cum[own] >= worthNaming*p.total {
 		outside := "outside the runtime"
@@ -250,8 +252,30 @@ func (p *profile) figures(r *attach.Reading, unit func(float64) string) {
 		if all != "" {
 			outside += fmt.Sprintf(" (nearly all is below %s)", all)
 		}
-		r.Figures = append(r.Figures, fmt.Sprintf("most with what it calls, %s: %s, %s%s", outside, own, unit(p.cum[own]), p.of(p.cum[own])))
+		r.Figures = append(r.Figures, fmt.Sprintf("most with what it calls, %s: %s, %s%s", outside, own, unit(p.cum[own]), p.of(p.cum[own]))+
+			p.next("; next: ", p.cum, own, func(fn string) bool { return ownFunction(fn) && fn != all }, unit))
 	}
+}
+
+// nextShown is how many functions are named behind the first.
+const nextShown = 2
+
+// next names the functions that follow the first one, where they have enough of the whole.
+func (p *profile) next(words string, sums map[string]float64, first string, ok func(string) bool,
+	unit func(float64) string) string {
+	var out []string
+	for _, fn := range attach.Largest(sums) {
+		if len(out) == nextShown || sums[fn] < worthNaming*p.total || sums[fn] <= 0 {
+			break
+		}
+		if fn != first && ok(fn) && sums[fn] <= sums[first] {
+			out = append(out, fmt.Sprintf("%s, %s%s", fn, unit(sums[fn]), p.of(sums[fn])))
+		}
+	}
+	if len(out) == 0 {
+		return ""
+	}
+	return words + strings.Join(out, "; ")
 }
 
 // A function that has nearly all with what it calls, and hardly anything itself, only starts what

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/format/paste"
 	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
@@ -105,16 +106,22 @@ func filterLine(t string) bool {
 // until Go 1.8.
 func oldTotal(t string) (total float64, ok bool) {
 	f := strings.Fields(t)
-	if len(f) == 5 && f[1] == "of" && f[3] == "total" {
+	if (len(f) == 5 || len(f) == 6 && f[4] == "(") && f[1] == "of" && f[3] == "total" {
 		total, _, ok = amount(f[2])
 	}
 	return total, ok
 }
 
+// nameless stands for the name of a function that has none.
+const nameless = "?"
+
 // parseRow parses "1.68s 14.14% 14.14%      1.68s 14.14%  runtime.mallocgc (inline) file.go". -tree
 // has a bar before the function.
 func parseRow(t string) (r row, ok bool) {
 	f := strings.Fields(t)
+	if len(f) == 5 { // pprof found no name
+		f = append(f, nameless)
+	}
 	if len(f) < 6 || !strings.HasSuffix(f[1], "%") || !strings.HasSuffix(f[2], "%") || !strings.HasSuffix(f[4], "%") {
 		return r, false
 	}
@@ -212,6 +219,9 @@ func claimPprof(lines []paste.Line) int {
 			break
 		}
 		what, r := pprofLine(line.Text)
+		if what == profRow && r.fn == nameless && titles == 0 {
+			what = profNone
+		}
 		if what == profRow && r.unit != "" && strings.Contains(r.fn, ".") {
 			named++
 		}
@@ -254,8 +264,12 @@ func claimPprof(lines []paste.Line) int {
 // headsEnd is the end of a head alone: what follows is cut off, or stands below the tool's own
 // prompt. 0: it is none.
 func headsEnd(lines []paste.Line, end, heads int) int {
-	own := strings.Contains(lines[0].Text, "Entering interactive mode") ||
-		strings.Contains(lines[0].Text, "Generating report in ")
+	own := false
+	for _, line := range lines[:min(end, 8)] {
+		_, total := oldTotal(strings.TrimSpace(line.Text))
+		own = own || total || strings.Contains(line.Text, "Entering interactive mode") ||
+			strings.Contains(line.Text, "Generating report in ") || strings.Contains(line.Text, "Showing nodes accounting for ")
+	}
 	return attach.ClaimIf(end == heads && (heads >= 3 || heads > 0 && own), end)
 }
 
@@ -322,6 +336,9 @@ func readPprof(part *attach.Part) attach.Reading {
 	p.fromAbove(part)
 	p.named(part.Title + " " + part.Command + " " + part.Session)
 	p.sampleIndex(part.Command + " " + part.Session)
+	if t.rows > 0 && !t.listed && !hasNames(p.flat) {
+		return p.readNameless(t.unit)
+	}
 	p.guess(t.unit)
 	if (p.kind == profHeap || p.kind == profAllocs) && !p.objects && t.unit == "" && t.rows > 0 && p.total > 0 {
 		// Bytes have units: another sample index was chosen in the session, unseen.
@@ -354,6 +371,22 @@ func readPprof(part *attach.Part) attach.Reading {
 	if text := t.neighbours(); t.rows == 1 && text != "" {
 		r.Figures = append(r.Figures, text)
 	}
+	return r
+}
+
+// readNameless reads a table whose functions have no names.
+func (p *profile) readNameless(unit string) attach.Reading {
+	r := attach.Reading{Title: "pprof output without names of functions", State: attach.CannotTell,
+		Means: "pprof found no names: without the program's own file, or its symbols, the sums say of nothing"}
+	switch {
+	case unit == "ns":
+		r.Figures = []string{finding.Duration(int64(p.total)) + " in all, without a name"}
+	case unit == "B":
+		r.Figures = []string{finding.Bytes(int64(p.total)) + " in all, without a name"}
+	case p.total > 0:
+		r.Figures = []string{fmt.Sprintf("%.0f in all, without a name", p.total)}
+	}
+	r.Next = []attach.Next{{Command: "go tool pprof -top PROGRAM FILE", Why: "finds the names in the program"}}
 	return r
 }
 
