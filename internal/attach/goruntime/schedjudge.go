@@ -124,6 +124,8 @@ func judgeSched(r *attach.Reading, samples []snapshot, long int, perP []float64)
 		r.Next = []attach.Next{{Command: "GODEBUG=schedtrace=100",
 			Why: "samples over some seconds say how often goroutines queue"}}
 		switch s := samples[0]; {
+		case s.runnable() == 0 && s.at < firstMoment:
+			r.Means = "nobody queues for a P in this one sample, which is of the program's start"
 		case s.runnable() == 0 && s.locals && (s.shown == 0 || s.shown >= s.ps):
 			r.State = attach.Healthy
 			r.Means = "nobody queues for a P in this one sample, which is a glance"
@@ -153,6 +155,10 @@ func judgeSched(r *attach.Reading, samples []snapshot, long int, perP []float64)
 			if n >= 5 {
 				sure = finding.Supported
 			}
+		}
+		if span := samples[n-1].at - samples[0].at; span < leastSpan && grows(samples) == "" {
+			sure = finding.Possible
+			r.Means = fmt.Sprintf("runnable goroutines wait for a P in %s, which are of %s: a burst, or a part of more", often, seconds(span))
 		}
 		if tail := queuedToEnd(samples); tail == long && tail >= leastTail && tail < n {
 			r.Means = fmt.Sprintf("from %.3f s on, runnable goroutines wait for a P in each of the %d samples to the end, and in none before", samples[n-tail].at, tail)

@@ -95,6 +95,7 @@ type snapshot struct {
 	listed             [5]int // of scheddetail: goroutines that are idle, runnable, running, in a system call, waiting
 	resting            int    // threads without work; -1: not printed
 	gcWaiting          bool
+	headless           bool // its SCHED line is cut off
 }
 
 func (s *snapshot) runnable() int { return s.global + s.local }
@@ -185,7 +186,10 @@ func parseSnapshots(lines []paste.Line) (out []snapshot, flaws []string) {
 			continue
 		}
 		head := detailLine(line.Text)
-		if head != "" && head[0] == 'G' && len(out) > 0 {
+		if head != "" && len(out) == 0 {
+			out = append(out, snapshot{resting: -1, headless: true})
+		}
+		if head != "" && head[0] == 'G' {
 			_, rest, _ := strings.Cut(line.Text, "status=")
 			if n, isNumber := whole(rest[:digits(rest)]); isNumber && n < len(out[len(out)-1].listed) {
 				out[len(out)-1].listed[n]++
@@ -226,6 +230,15 @@ func readSched(p *attach.Part) attach.Reading {
 	if len(all) == 0 {
 		r.Means = "there is no whole SCHED line: nothing follows"
 		return r
+	}
+	if all[0].headless && len(all) == 1 {
+		r.Title, r.Glance = "scheddetail, without its SCHED line", true
+		r.Figures = all[0].detail()
+		r.Means = "in which state Ps and goroutines were at one moment; how many wait for a P stands in the line that is cut off"
+		return r
+	}
+	if all[0].headless {
+		all = all[1:]
 	}
 	all, starts := longestRun(all)
 	if starts > 1 {
