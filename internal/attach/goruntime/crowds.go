@@ -16,7 +16,12 @@ func (p *picture) readDownstream(r *attach.Reading) {
 		if i == 2 {
 			break
 		}
-		r.Figures = append([]string{fmt.Sprintf("%s for %s", waits(n), what)}, r.Figures...)
+		line := fmt.Sprintf("%s for %s", waits(n), what)
+		if len(r.Signs) > 0 {
+			r.Figures = append(r.Figures, line)
+			continue
+		}
+		r.Figures = append([]string{line}, r.Figures...)
 		if all := p.n - p.kinds[waitRuntime]; i == 0 && n == all && n > 1 && n < fewWaiters && len(r.Signs) == 0 {
 			at := p.first(func(_ *stack, w wait) bool { return w.down == what })
 			r.Figures = append(r.Figures, does(p.stacks[at], p.waits[at]))
@@ -178,7 +183,7 @@ func (s *stack) descriptor() string {
 func (p *picture) senders() (out []string) {
 	n, one := map[string]int{}, map[string]*stack{}
 	for _, s := range p.stacks {
-		if key := s.own().fn + s.own().at; strings.HasPrefix(s.state, "chan send") && s.own().fn != "" {
+		if key := s.own().fn + s.own().at; s.sends() && s.own().fn != "" {
 			n[key] += s.count
 			if one[key] == nil || s.minutes > one[key].minutes {
 				one[key] = s
@@ -196,27 +201,60 @@ func (p *picture) senders() (out []string) {
 	return out
 }
 
-// readSenders says what it means that several goroutines wait for minutes to send alike.
+// sends reports whether a goroutine waits to send.
+func (s *stack) sends() bool {
+	return strings.HasPrefix(s.state, "chan send") || s.state == "" && s.has("runtime.chansend")
+}
+
+// readSenders says what it means that goroutines wait for minutes to send: unlike one that
+// receives, nobody waits so for work to come.
 func (p *picture) readSenders(r *attach.Reading) {
 	if len(p.stacks) < 2 {
 		return // readCut says it
 	}
-	r.Figures = append(r.Figures, p.senders()...)
-	long := map[string]int{}
+	senders := p.senders()
+	if len(r.Signs) > 0 || r.Means != "" || p.left() {
+		r.Figures = append(r.Figures, senders...)
+		return
+	}
+	r.Figures = append(senders, r.Figures...)
+	long, most := map[string]int{}, map[string]int{}
 	for _, s := range p.stacks {
-		if strings.HasPrefix(s.state, "chan send") && s.minutes > 0 {
-			long[s.own().fn] += s.count
+		if fn := s.own().fn; strings.HasPrefix(s.state, "chan send") && s.minutes > 0 {
+			long[fn] += s.count
+			most[fn] = max(most[fn], s.minutes)
 		}
 	}
 	for _, fn := range byMost(long)[:min(1, len(long))] {
-		if long[fn] < 2 || len(r.Signs) > 0 || r.Means != "" {
-			return
+		who := "a goroutine that sends"
+		if long[fn] > 1 {
+			who = fmt.Sprintf("%d goroutines that send", long[fn])
 		}
 		r.State = attach.CannotTell
-		r.Means = fmt.Sprintf("goroutines wait for minutes in %s to send to a channel: who should receive is gone or stuck, or they are background work that has time", fn)
+		r.Means = fmt.Sprintf("%s in %s: for minutes nobody has received what they send, so who should receive is gone, stuck, or busy with something else for so long", who, fn)
+		if long[fn] == 1 {
+			r.Means = fmt.Sprintf("%s in %s: for %s nobody has received what it sends, so who should receive is gone, stuck, or busy with something else for so long", who, fn, count(most[fn], "minute", "minutes"))
+		}
+		r.Not = "that a request waits for it: background work may have time"
 		r.Next = append(r.Next,
-			attach.Next{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=2' a minute later", Why: "a number that only grows, while the load does not, is a leak; the receiver's own stack says where it is"})
+			attach.Next{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=2' a minute later", Why: "whether the same ones still wait; the receiver's own stack says where it is"})
 	}
+}
+
+// leastAlike is how many goroutines in one place of a channel may be a pool as well as a leak.
+const leastAlike = 5
+
+// readAlike says of goroutines that have waited alike for minutes at a channel that they may be
+// workers without work, which is their rest, or left behind. One dump does not tell.
+func (p *picture) readAlike(r *attach.Reading) {
+	g := p.group()
+	if g.n < leastAlike || g.minutes == 0 || g.kind != waitChan || len(r.Signs) > 0 || r.Means != "" ||
+		len(p.stacks) < 2 || p.left() {
+		return
+	}
+	r.State = attach.CannotTell
+	r.Means = fmt.Sprintf("nobody waits for a lock; the %d that wait alike in %s are workers which nobody gives work, which is their rest, or are left behind and never end: this one dump does not tell", g.n, g.at.fn)
+	r.Next = append(r.Next, attach.Next{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=1' a minute later", Why: "a number that only grows, while the load does not, is a leak"})
 }
 
 // Of crowds that are of one size since each connection has its goroutines: how far apart they are,
@@ -273,6 +311,7 @@ func (p *picture) readCrowds(r *attach.Reading) {
 	p.readClients(r)
 	p.readSenders(r)
 	p.readRemote(r)
+	p.readAlike(r)
 	if n := p.kinds[waitC]; n >= manyInC && len(r.Signs) == 0 && r.Means == "" {
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("%d goroutines are in C code (cgo), and each call that blocks there keeps a thread of its own", n)

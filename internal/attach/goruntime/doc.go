@@ -22,6 +22,7 @@
 //	counts.go       dumps with counts: debug=1, threadcreate
 //	headless.go     one stack of them, without its count
 //	delve.go        the debugger's list of goroutines
+//	goland.go       that of GoLand, with stacks
 //	deadlock.go     go-deadlock's reports
 //	waits.go        what a stack waits for: a lock, a turn, another server
 //	locks.go        who waits for which lock, and who likely holds it
@@ -31,6 +32,7 @@
 //	race.go         reports of the race detector
 //	pools.go        who waits for minutes for a turn of one object
 //	stuck.go        who waits where nobody should for long: a fork, a sleep, GC
+//	group.go        the largest group that waits in one place
 //	crowds.go       what many goroutines at one place mean
 //	profile.go      what profiles say, as files (ReadProfile) and as text
 //	profcpu.go      of CPU profiles: what the runtime takes, and what follows

@@ -43,8 +43,10 @@ type dump struct {
 	astray bool // the system gave memory at an address of no use
 	cut    int  // lines that stand for what was left out
 	counts bool // debug=1: stacks with counts, no states
-	leak   bool // a test's own check found them
-	lost   bool // the runtime found that nothing can wake them
+	// timeless: of a debugger, without states and times.
+	timeless bool
+	leak     bool // a test's own check found them
+	lost     bool // the runtime found that nothing can wake them
 
 	reversed bool // the newest line stands first
 }

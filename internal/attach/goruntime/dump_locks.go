@@ -97,6 +97,9 @@ func (p *picture) judgeLocks(r *attach.Reading, q *queue, proof []string) {
 		r.Next = append(r.Next,
 			attach.Next{Command: "go tool pprof -top 'http://HOST:PORT/debug/pprof/mutex?seconds=10'", Why: "says how long locks are waited for, if the program has set SetMutexProfileFraction"})
 		return
+	case p.n == 1 && len(p.stacks) == 1 && p.total <= 1:
+		r.Signs = append(r.Signs, attach.Sign{Cause: "lock-contention", Grade: attach.Candidate, Proof: proof})
+		return
 	default:
 		return
 	}
@@ -142,13 +145,27 @@ func (p *picture) judgeLocks(r *attach.Reading, q *queue, proof []string) {
 		r.Next = append(r.Next,
 			attach.Next{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=2', twice, a minute apart", Why: "in a deadlock the same goroutines wait in the same calls"})
 	default:
-		r.Means += "; who holds it is not in the text"
+		r.Means += "; who holds it is not in the text" + p.suspect(q)
 	}
 	r.State = attach.Ill
 	r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Found, Sure: sure,
 		Share: ratio(float64(waiters), float64(p.n)), Proof: proof, Remedy: remedy})
 	r.Next = append(r.Next, attach.Next{Command: "whystall diagnose --pid PID",
 		Why: "measures how long requests wait for the lock and what its holders do"})
+}
+
+// suspect names who may hold a lock though nothing proves it: a closure of the same type has waited
+// as long to send, which no worker does that rests. "": nobody.
+func (p *picture) suspect(q *queue) string {
+	for _, s := range p.stacks {
+		own := s.own().fn
+		if q.minutes == 0 || s.minutes < q.minutes || !strings.HasPrefix(s.state, "chan send") ||
+			receiver(own) == "" || !hasValue(q.kinds, receiver(own)) {
+			continue
+		}
+		return fmt.Sprintf("; goroutine %d waits as long to send in %s, a function of the same type, and may hold it", s.id, own)
+	}
+	return ""
 }
 
 // oneOrder is what helps against a deadlock, where a shorter section does not.

@@ -101,6 +101,8 @@ func readDump(part *attach.Part, d *dump) attach.Reading {
 	}
 	if text := p.crowd(); text != "" {
 		r.Figures = append(r.Figures, text)
+	} else if text := p.groupText(); text != "" {
+		r.Figures = append([]string{text}, r.Figures...)
 	}
 	if p.reversed {
 		r.Figures = append(r.Figures, "its lines stand in reversed order: they are read from the last one on")
@@ -117,27 +119,65 @@ func readDump(part *attach.Part, d *dump) attach.Reading {
 	p.readCrowds(&r)
 	p.readCut(&r, several)
 	if r.Means == "" {
-		r.Means = "nobody waits for a lock; what there is waits to be woken, sleeps or runs"
-		if p.locked > 0 {
-			r.Means = fmt.Sprintf("%s for a lock in this moment, and the others wait to be woken, sleep or run", waits(p.locked))
-			if r.State == attach.Healthy && lockedPart*p.locked >= p.n-p.kinds[waitRuntime] {
-				r.State = attach.CannotTell
-				r.Means += ": whether they come on, a second dump says"
-			}
-		}
+		p.readRest(&r)
 	}
 	if r.Not == "" {
-		r.Not = "how long each has waited: minutes are printed only of waits that a GC cycle has seen"
-		switch {
-		case p.counts:
-			r.Not = "how long each has waited: such a profile has no times"
-		case p.oldest > 0 && p.locked > 0:
-			r.Not = "how long those have waited that have no minutes: they are printed only of waits that a GC cycle has seen"
-		case p.oldest > 0:
-			r.Not = "that a long wait is a fault: who waits for work or for the other side of an idle connection does so for hours"
-		}
+		r.Not = p.untold()
 	}
 	return r
+}
+
+// readRest says what there is where nothing stands out.
+func (p *picture) readRest(r *attach.Reading) {
+	of := "what there is waits"
+	if p.openEnd() && r.State == attach.Healthy {
+		r.State, of = attach.CannotTell, "the text ends within the dump, and what is shown waits"
+	}
+	r.Means = fmt.Sprintf("nobody waits for a lock; %s to be woken, sleeps or runs", of)
+	if p.cut > 0 || p.openEnd() {
+		r.Means = fmt.Sprintf("nobody that is shown waits for a lock; %s to be woken, sleeps or runs", of)
+	}
+	if n := p.kinds[waitSema]; n > 0 && r.State != attach.Ill {
+		r.State = attach.CannotTell
+		r.Means = fmt.Sprintf("%s at a semaphore, that of a lock or of a WaitGroup: which, is in the part of the stack that is cut off", waits(n))
+	}
+	if p.locked == 0 {
+		return
+	}
+	r.Means = fmt.Sprintf("%s for a lock in this moment, and the others wait to be woken, sleep or run", waits(p.locked))
+	if p.locked == p.n {
+		r.Means = fmt.Sprintf("%s for a lock in this moment", waits(p.locked))
+	}
+	if r.State != attach.Ill && lockedPart*p.locked >= p.n-p.kinds[waitRuntime] {
+		r.State = attach.CannotTell
+		r.Means += ": whether they come on, a second dump says"
+	}
+}
+
+// openEnd reports whether the text ends within a stack, so that goroutines may be missing behind it.
+// Where no stack has its end, a person left them out.
+func (p *picture) openEnd() bool {
+	n := len(p.stacks)
+	return n > 1 && !p.counts && !p.timeless && !p.reversed && len(p.stacks[n-1].frames) > 0 &&
+		!p.stacks[n-1].whole() && slices.ContainsFunc(p.stacks[:n-1], (*stack).whole)
+}
+
+// untold is what no dump says, or this one does not.
+func (p *picture) untold() string {
+	fresh := slices.ContainsFunc(p.stacks, func(s *stack) bool { return s.minutes == 0 })
+	switch {
+	case p.counts:
+		return "how long each has waited: such a profile has no times"
+	case p.timeless:
+		return "how long each has waited: such a list has no times"
+	case p.oldest > 0 && p.locked > 0 && fresh:
+		return "how long those have waited that have no minutes: they are printed only of waits that a GC cycle has seen"
+	case p.oldest > 0 && p.locked == p.n:
+		return ""
+	case p.oldest > 0:
+		return "that a long wait is a fault: who waits for work or for the other side of an idle connection does so for hours"
+	}
+	return "how long each has waited: minutes are printed only of waits that a GC cycle has seen"
 }
 
 // readCut says what does not follow from a dump of which only a part is there.
@@ -171,6 +211,9 @@ func (p *picture) readCut(r *attach.Reading, several int) {
 	case p.total > p.n:
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("those that are shown wait to be woken, sleep or run; the other %d are cut off", p.total-p.n)
+		if !slices.ContainsFunc(p.stacks, func(s *stack) bool { return !idle(s) }) {
+			r.Means = fmt.Sprintf("those that are shown rest: helpers of a library, or what waits for somebody to come; the other %d are cut off", p.total-p.n)
+		}
 		if p.locked > 0 {
 			r.Means = fmt.Sprintf("few of those that are shown wait for a lock; the other %d are cut off", p.total-p.n)
 		}
@@ -179,6 +222,9 @@ func (p *picture) readCut(r *attach.Reading, several int) {
 		r.Not = "that it crashed: SIGQUIT asks a program for its stacks, and ends it; nor how long each has waited, where no minutes are printed"
 	}
 }
+
+// left reports whether somebody has found that goroutines are left behind: a test, or the runtime.
+func (p *picture) left() bool { return p.leak || p.leaked() > 0 }
 
 // leaked counts those of which the runtime says that nothing can wake them.
 func (p *picture) leaked() (n int) {

@@ -41,7 +41,7 @@ func logged(t string) int {
 // survived knows what programs print of a panic that need not end them: net/http, and Kubernetes'
 // HandleCrash.
 func survived(t string) bool {
-	return strings.Contains(t, "http: panic serving ") ||
+	return strings.Contains(t, "http: panic serving ") || strings.Contains(t, "http2: panic serving ") ||
 		strings.HasPrefix(strings.TrimPrefix(t, `"`), "Observed a panic") &&
 			(strings.Contains(t, `anic: "`) || strings.Contains(t, ` panic="`))
 }

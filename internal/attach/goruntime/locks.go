@@ -237,17 +237,20 @@ func at(place string) string {
 	return " (" + place + ")"
 }
 
+// kindWords are for goroutines whose state is not printed.
+var kindWords = map[waitKind]string{waitRun: "running", waitLock: "waiting for a lock",
+	waitChan: "waiting for a channel", waitNet: "IO wait", waitSleep: "sleep",
+	waitSyscall: "in a system call", waitCond: "waiting for a condition",
+	waitGroup: "waiting for a WaitGroup", waitC: "in C code",
+	waitAssist: "waiting for GC to mark", waitOther: "waiting"}
+
 // does says what a goroutine is doing, in a person's words.
 func does(s *stack, w wait) string {
 	own := s.own()
 	name := own.fn
 	what := s.state
 	if what == "" {
-		what = map[waitKind]string{waitRun: "running", waitLock: "waiting for a lock",
-			waitChan: "waiting for a channel", waitNet: "IO wait", waitSleep: "sleep",
-			waitSyscall: "in a system call", waitCond: "waiting for a condition",
-			waitGroup: "waiting for a WaitGroup", waitC: "in C code",
-			waitAssist: "waiting for GC to mark", waitOther: "waiting"}[w.kind]
+		what = kindWords[w.kind]
 	}
 	if s.state == "" && w.kind == waitOther && s.id == 0 && s.pc == "" {
 		what = "its state is cut off"

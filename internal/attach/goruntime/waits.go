@@ -105,6 +105,9 @@ func stateKind(s *stack) waitKind {
 		}
 	}
 	if strings.HasPrefix(state, "semacquire") {
+		if s.has("runtime.gcMarkDone", "runtime.gcAssistAlloc") {
+			return waitAssist
+		}
 		return waitSema
 	}
 	if s.parked {
