@@ -49,6 +49,8 @@ type Kernel struct {
 	// StoodQueuedNS is the same where none was throttled and one was queued. Where throttling looks
 	// like preemption, it is in here.
 	StoodQueuedNS int64 `json:"-"`
+	// HaltedNS is for how long no thread could run, as a signal or a tracer had stopped them.
+	HaltedNS int64 `json:"halted_ns,omitempty"`
 	// Standstills are those of 10 ms and more, the longest first, at most MostStandstills.
 	Standstills []Standstill `json:"-"`
 	Switches    int64        `json:"switches"` // of the target's threads

@@ -46,6 +46,8 @@ func Sums(k *sched.Timeline, works *oncpu.Works, set *evidence.Set) *account.Ker
 			r.WorkNS += t.End - t.Begin
 		case sched.ProcessOn:
 			r.WorkNS += t.End - t.Begin
+		case sched.ProcessStopped:
+			r.HaltedNS += t.End - t.Begin
 		}
 	}
 	r.Standstills = Standstills(k, leastStandstill)

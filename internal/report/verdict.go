@@ -77,19 +77,29 @@ func (r *Report) roots() (n int) {
 	return n
 }
 
+// leastHalt is the least time for which a process must have been stopped for it to be said.
+const leastHalt = 20e6
+
 // halted says that the process was stopped as a whole, "" if it was not. It is printed first, since
-// nothing else need be wrong.
+// nothing else need be wrong. The kernel's records have each stop. Glances at the process have the
+// reason, and stops from before the records.
 func (r *Report) halted() (title, rest string) {
-	h := r.Target.Halted
-	if h == nil {
+	by, ns := "a signal or a tracer", int64(0)
+	if h := r.Target.Halted; h != nil {
+		by, ns = Printable(h.By), h.NS
+	}
+	if r.Kernel != nil && r.Kernel.HaltedNS >= leastHalt {
+		ns = max(ns, r.Kernel.HaltedNS)
+	}
+	if ns <= 0 {
 		return "", ""
 	}
 	all := r.Recording.EndNS - r.Recording.BeginNS
-	title = "STOPPED for " + finding.Duration(h.NS)
+	title = "STOPPED for " + finding.Duration(ns)
 	if all > 0 {
-		title = "STOPPED for " + finding.Duration(min(h.NS, all)) + " of " + finding.Duration(all)
+		title = "STOPPED for " + finding.Duration(min(ns, all)) + " of " + finding.Duration(all)
 	}
-	return title, "The whole process was stopped by " + Printable(h.By) +
+	return title, "The whole process was stopped by " + by +
 		". None of its threads could run meanwhile, and whoever waited for the process waited for that."
 }
 
