@@ -1,6 +1,7 @@
 package database
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -23,8 +24,8 @@ var haproxy = &attach.Kind{
 // nginxTimes reads access logs of nginx with its times of the request and of its upstream.
 var nginxTimes = &attach.Kind{
 	Name:      "nginx log with times",
-	Marks:     []string{"request_time", "upstream_response_time", " urt="},
-	Hints:     []string{"rt=", "request_time", "urt=", "upstream_response_time"},
+	Marks:     []string{"request_time", "upstream_response_time", " urt=", "] [] "},
+	Hints:     []string{"rt=", "request_time", "urt=", "upstream_response_time", "] [] "},
 	Single:    true,
 	Scattered: true,
 	Claim:     func(lines []paste.Line) int { return run(lines, isNginx) },
@@ -32,9 +33,12 @@ var nginxTimes = &attach.Kind{
 }
 
 var (
-	haLine  = pattern.New(`\[\d+/\w+/\d{4}:\d\d:\d\d:\d\d\.\d+\] \S+ (\S+)/(\S+) (-?\d+)/(-?\d+)/(-?\d+)/(-?\d+)/\+?(\d+) (-?\d+) (?:\S+ \S+ \S+ ([\w-]{2,4}) )?`)
+	haLine  = pattern.New(`\[\d+/\w+/\d{4}:\d\d:\d\d:\d\d\.\d+\] \S+ (\S+)/(\S+) (-?\d+)/(-?\d+)/(-?\d+)/(-?\d+)/\+?(\d+) (-?\d+) (?:(?:\S+ ){1,3}?([A-Za-z-]{2}[\w-]{2}) )?`)
 	nginxRT = pattern.New(`\b(?:rt|request_time|"request_time")"?[=:] ?"?(\d+\.\d+)`)
 	nginxUp = pattern.New(`\b(?:urt|ut|upstream_response_time|upstream_time|us|urpt)"?[=:] ?"?(\d+\.\d+)`)
+	// nginxIngress is the form of Kubernetes' ingress: length and time of the request, two names in
+	// brackets, address, length, time and status of the upstream, and an id.
+	nginxIngress = pattern.New(`" \d+ (\d+\.\d+) \[[^\]]*\] \[[^\]]*\] \S+(?:, \S+)* (?:[\d-]+(?:, )?)+ (\d+\.\d+|-)(?:, (\d+\.\d+|-))* [\d-]+(?:, [\d-]+)* [0-9a-f]{32}`)
 	// nginxUnasked stands there where nginx asked no upstream, as where its cache has the answer.
 	nginxUnasked = pattern.New(`\b(?:urt|ut|upstream_response_time)"?[=:] ?"?-(?:["\s,]|$)`)
 	// nginxHead and nginxConn are parts of the upstream's time: to its first line, to connect.
@@ -43,11 +47,19 @@ var (
 )
 
 func isNginx(text string) bool {
-	return nginxRT.MatchString(text) && (upstreamTime(text) != nil || nginxUnasked.MatchString(text))
+	return nginxRT.MatchString(text) && (upstreamTime(text) != nil || nginxUnasked.MatchString(text)) ||
+		nginxIngress.MatchString(text)
 }
 
 // upstreamTime is the upstream's whole time, or that until its first line where a log has no other.
 func upstreamTime(text string) []string {
+	if m := nginxIngress.FindStringSubmatch(text); m != nil {
+		last := cmp.Or(m[3], m[2])
+		if last == "-" {
+			return nil
+		}
+		return []string{m[0], last}
+	}
 	if m := nginxUp.FindStringSubmatch(text); m != nil {
 		return m
 	}
@@ -57,6 +69,17 @@ func upstreamTime(text string) []string {
 // haTimes are where the time of one request went, in seconds. HAProxy writes -1 for a phase that
 // did not end: the rest of the time went there.
 type haTimes struct{ send, queue, connect, server, total float64 }
+
+// longest is the phase in which half of a request's time or more passed; "": none has that.
+func (t haTimes) longest() string {
+	for name, v := range map[string]float64{"send": t.send, "queue": t.queue, "connect": t.connect,
+		"server": t.server, "data": t.total - t.send - t.queue - t.connect - t.server} {
+		if v > 0.5*t.total {
+			return name
+		}
+	}
+	return ""
+}
 
 func haRequest(m []string) (t haTimes, ended bool) {
 	ms := func(i int) float64 { v, _ := number(m[i]); return v / 1e3 }
@@ -83,6 +106,8 @@ var haEnds = map[string]string{
 	"CR": "the client closed, before its request was whole",
 	"cH": "the client's timeout, before the answer", "CH": "the client closed, before the answer",
 	"cD": "the client's timeout, during the answer",
+	"cL": "the client's timeout, while the last of the answer was sent to it",
+	"CL": "the client closed, while the last of the answer was sent to it",
 	"CD": "the client closed, during the answer", "CQ": "the client closed, in the queue",
 }
 
@@ -91,6 +116,7 @@ func readHAProxy(p *attach.Part) attach.Reading {
 	var send, queue, connect, server, total []float64
 	slow, ends := map[string]int{}, map[string]float64{}
 	open, unsent, where := 0, 0, ""
+	by := map[string]float64{} // requests by the phase that has most of their time
 	for _, l := range p.Lines {
 		m := haLine.FindStringSubmatch(l.Text)
 		if m == nil {
@@ -106,6 +132,7 @@ func readHAProxy(p *attach.Part) attach.Reading {
 		t, ended := haRequest(m)
 		send, queue, connect, server, total = append(send, t.send), append(queue, t.queue),
 			append(connect, t.connect), append(server, t.server), append(total, t.total)
+		by[t.longest()]++
 		where = m[1] + "/" + m[2]
 		slow[where]++
 		if !ended {
@@ -152,6 +179,9 @@ func readHAProxy(p *attach.Part) attach.Reading {
 		r.Not = "Whether the server worked on a request that got no answer, never saw it, or its answer was lost: HAProxy only knows that none came."
 	}
 	switch t := attach.Median(total); {
+	case t >= 0.1 && 2*by[attach.Largest(by)[0]] <= float64(len(total)):
+		r.Means = "No phase has most of the time of most requests: each lost it somewhere else."
+		r.next("grep 'haproxy\\[' of more lines", "which phase has the time of most requests (Tq/Tw/Tc/Tr/Tt)")
 	case t < 0.1:
 		r.Means = "Requests are answered fast in the median."
 		if len(ends) > 0 || open > 0 {
@@ -181,6 +211,9 @@ func readNginx(p *attach.Part) attach.Reading {
 	var total, up, connect, own []float64
 	for _, l := range p.Lines {
 		a, b := nginxRT.FindStringSubmatch(l.Text), upstreamTime(l.Text)
+		if a == nil {
+			a = nginxIngress.FindStringSubmatch(l.Text)
+		}
 		if m := nginxConn.FindStringSubmatch(l.Text); m != nil {
 			v, _ := number(m[1])
 			connect = append(connect, v)

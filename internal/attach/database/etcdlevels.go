@@ -2,6 +2,7 @@ package database
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste/pattern"
@@ -32,4 +33,42 @@ func (c *complaints) nothingSlow(r *result) attach.State {
 		r.figure("no complaint in " + of)
 	}
 	return attach.Healthy
+}
+
+// stallLeast is in seconds what newer versions of etcd take for late at all.
+const stallLeast = 0.1
+
+// brief reports whether all that was late took less than newer versions complain of, which versions
+// before 3.2 do from 10 ms on.
+func (c *complaints) brief() bool {
+	late := slices.Concat(c.apply, c.reads)
+	return len(late) > 0 && slices.Max(late) < stallLeast && c.beats+c.index+c.timeouts+c.elections+c.unsent == 0
+}
+
+// mildFew is how many complaints of little are mild: more of them are a server that is always late.
+const mildFew = 5
+
+// mild reports whether all that was late is a few requests just above what etcd complains from.
+func (c *complaints) mild() bool {
+	late := slices.Concat(c.apply, c.reads, c.traces, c.served)
+	return len(late) > 0 && len(late) <= mildFew && slices.Max(late) < 2*stallLeast &&
+		c.beats+c.index+c.timeouts+c.elections+c.unsent == 0
+}
+
+// onlyMany reports whether all that was late are reads of many keys: a few of them show no lack.
+func (c *complaints) onlyMany() bool {
+	return len(c.reads)+len(c.apply) > 0 && c.many == len(c.reads)+len(c.apply) && c.many < 3 &&
+		c.beats+c.index+c.timeouts+c.elections == 0
+}
+
+// onlyApplies reports whether all that was late are applies of entries. What etcd 3.4 calls an
+// apply request may be a read that waited for the leader, and counts among reads.
+func (c *complaints) onlyApplies() bool {
+	return len(c.apply) > 0 && len(c.reads)+c.beats+c.index+c.timeouts+c.elections+c.unsent == 0
+}
+
+// onlyAgreement reports whether all requests that were traced waited for the members' agreement,
+// and etcd complains of no heartbeat and no disk.
+func (c *complaints) onlyAgreement() bool {
+	return len(c.traces) > 0 && c.agreement >= len(c.traces) && c.beats+len(c.fsync) == 0
 }

@@ -33,7 +33,7 @@ var (
 	semaMutex  = pattern.New(`Mutex (?:at )?(0x[0-9a-f]+|\S+)(?:,? Mutex (\S+))? created (\S+)|Mutex at (0x[0-9a-f]+)`)
 	trxWaiting = pattern.New(`TRX HAS BEEN WAITING (\d+) (SEC|us|µs|seconds)`)
 	rowLocks   = pattern.New(`\block struct\(s\).*, (\d+) row lock\(s\)`)
-	trxLine    = pattern.New(`^---TRANSACTION (\w+), (not started|ACTIVE(?: \([^)]*\))? ?(\d+)?)`)
+	trxLine    = pattern.New(`^---TRANSACTION (\w+(?: \d+)?), (not started|ACTIVE(?: \([^)]*\))? ?(\d+)?)`)
 	trxTable   = pattern.New("of table [`\"]?(\\S+?)[`\"]?[.][`\"]?([^`\" ]+)")
 	pendFlush  = pattern.New(`Pending flushes \(fsync\)(?: log: (\d+); buffer pool: (\d+)|: (\d+))`)
 	pendLog    = pattern.New(`^(\d+) pending log (?:flushes|writes)`)
@@ -60,8 +60,14 @@ func claimInnoDB(lines []paste.Line) int {
 			start = i
 			break
 		}
+		if i == 0 && innoFrame(lines) {
+			continue
+		}
 		if i == 0 && !strings.HasPrefix(t, "===") && !strings.HasPrefix(t, "---") && !innoRow.MatchString(t) {
 			return 0
+		}
+		if i < 4 && innoFrame(lines) {
+			continue
 		}
 		if i > 0 && (lines[i].Command != "" || t != "" && !strings.Contains(t, "Name:") &&
 			!strings.Contains(t, "Status:") && !strings.HasPrefix(t, "=") && !strings.HasPrefix(t, "-")) {
@@ -100,6 +106,15 @@ func claimInnoDB(lines []paste.Line) int {
 	}
 	return n
 }
+
+// innoFrame reports whether a status stands in the frame that clients draw around a result.
+func innoFrame(lines []paste.Line) bool {
+	return len(lines) > 4 && planRule.MatchString(lines[0].Text) && planRule.MatchString(lines[2].Text) &&
+		innoHead.MatchString(lines[1].Text) && strings.HasPrefix(lines[3].Text, "| InnoDB") &&
+		strings.HasPrefix(lines[4].Text, "====")
+}
+
+var innoHead = pattern.New(`^\| Type +\| Name +\| Status\b`)
 
 // innoText is a line of a status. Pages turn a heading above a stroke into one behind "##".
 func innoText(text string) string { return strings.TrimSpace(strings.TrimLeft(text, "# ")) }
@@ -157,10 +172,12 @@ type innoState struct {
 	tables            float64 // tables that sessions without a transaction have locked
 	ended             string  // the seconds of a wait after which InnoDB ends the server
 	rates             innoRates
+	threads           map[string]float64 // how long the transactions of threads are active, s
+	ofThread          float64            // that of the lines' transaction
 }
 
 func readInnoDB(p *attach.Part) attach.Reading {
-	s := innoState{semas: map[string]*semaphore{}}
+	s := innoState{semas: map[string]*semaphore{}, threads: map[string]float64{}}
 	if strings.HasPrefix(innoText(p.Lines[0].Text), "END OF INNODB") {
 		r := &result{}
 		r.Title = "InnoDB status, its last lines"
@@ -254,8 +271,12 @@ func (s *innoState) pending(r *result) {
 		r.Means = cmp.Or(r.Means,
 			"Writes are under way and none ends: what InnoDB waits for is the file system and the disk below it.")
 	}
+	behind := s.rates.behind(s.pendPages)
+	if behind > 0 {
+		line += fmt.Sprintf("; at the rate of the seconds before, these alone take %s", dur(behind))
+	}
 	r.figure(line)
-	if s.pendLog+s.pendPool == 0 && !stuck {
+	if s.pendLog+s.pendPool == 0 && !stuck && behind == 0 {
 		return // pages are written all the time
 	}
 	r.candidate("disk-wait", line)
@@ -337,6 +358,7 @@ func (s *innoState) line(text string, at *semaphore) *semaphore {
 			s.pendPages += v
 		}
 	}
+	s.threadLine(t)
 	s.flushing = s.flushing || strings.HasSuffix(t, "state: flushing log")
 	s.watchdog = s.watchdog || longSema.MatchString(t)
 	s.rest = s.rest || noWrites.MatchString(t)

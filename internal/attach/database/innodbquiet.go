@@ -27,6 +27,21 @@ func (s *innoState) place(t string) {
 	}
 }
 
+var innoThread = pattern.New(`\bOS thread (?:id|handle) (\w+)`)
+
+// threadLine notes how long the transaction of a thread is active.
+func (s *innoState) threadLine(t string) {
+	if m := trxLine.FindStringSubmatch(t); m != nil {
+		s.ofThread = 0
+		if m[3] != "" {
+			s.ofThread, _ = number(m[3])
+		}
+	}
+	if m := innoThread.FindStringSubmatch(t); m != nil && s.ofThread > 0 && len(s.threads) < mostOwners {
+		s.threads[m[1]] = s.ofThread
+	}
+}
+
 // quiet says what a status shows in which nobody waits.
 func (s *innoState) quiet(r *result) {
 	if len(r.Figures) == 0 || s.active == 0 && s.rates.said() {
@@ -38,6 +53,9 @@ func (s *innoState) quiet(r *result) {
 	}
 	if s.historied {
 		r.figure("history list length " + count(s.history) + ": what purge has not removed yet")
+	}
+	if line := s.rates.osWaits(); line != "" && !s.rates.said() {
+		r.figure(line)
 	}
 	if s.tables > 0 {
 		r.figure(fmt.Sprintf("sessions without a transaction have %s locked: by the server, and no row of it (LOCK TABLES, or a statement that ran just then)", attach.Plural(int(min(s.tables, 1e9)), "table")))

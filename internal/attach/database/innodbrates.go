@@ -12,12 +12,14 @@ type innoRates struct {
 	over        string    // seconds; "": not in the lines
 	rows, files []float64 // nil: not in the lines
 	hit         string    // of 1000 pages
+	waits       []string  // for the engine's own locks since the start, by sort
 }
 
 var (
 	innoOver  = pattern.New(`^Per second averages calculated from the last (\d+) seconds$`)
 	innoRows  = pattern.New(`^([\d.]+) inserts/s, ([\d.]+) updates/s, ([\d.]+) deletes/s, ([\d.]+) reads/s$`)
 	innoFiles = pattern.New(`^([\d.]+) reads/s, \d+ avg bytes/read, ([\d.]+) writes/s, ([\d.]+) fsyncs/s$`)
+	innoWaits = pattern.New(`\b(Mutex|RW-shared|RW-excl|RW-sx) spin(?:s| waits) \d+,(?: rounds \d+,)? OS waits (\d+)`)
 	innoHits  = pattern.New(`^Buffer pool hit rate (\d+) / 1000\b`)
 )
 
@@ -40,9 +42,31 @@ func (i *innoRates) line(t string) {
 			*f.to = append(*f.to, v)
 		}
 	}
+	for _, m := range innoWaits.FindAllStringSubmatch(t, 4) {
+		if v, ok := number(m[2]); ok && v > 0 && len(i.waits) < 4 {
+			i.waits = append(i.waits, m[1]+" "+count(v))
+		}
+	}
 	if m := innoHits.FindStringSubmatch(t); m != nil && i.hit == "" {
 		i.hit = m[1]
 	}
+}
+
+// behind is in how many seconds so many writes end at the rate of the seconds before; 0: in less
+// than one, or they are few, or none ended.
+func (i *innoRates) behind(pending float64) float64 {
+	if i.files == nil || i.files[1] <= 0 || pending < 10 || pending < i.files[1] {
+		return 0
+	}
+	return pending / i.files[1]
+}
+
+// osWaits says how often threads have waited for the engine's own locks.
+func (i *innoRates) osWaits() string {
+	if len(i.waits) == 0 {
+		return ""
+	}
+	return "waits for InnoDB's own locks since the start: " + strings.Join(i.waits, ", ")
 }
 
 // said reports whether the status goes as far as to its rates.

@@ -57,6 +57,9 @@ func (s *innoState) semaphores(r *result) {
 				" waits until its readers are gone, and those who come later wait behind it"
 		case w.writer != "":
 			line += "; thread " + w.writer + " has it" + s.waitsToo(w.writer)
+			if active := s.threads[w.writer]; active >= 1 {
+				line += fmt.Sprintf(", in a transaction that is active for %.0f s", active)
+			}
 		}
 		r.figure(line)
 		r.fact(FactEngineLock, w.longest*1e3, w.site)

@@ -42,6 +42,7 @@ var (
 	mongoEnd   = pattern.New(`(?:^| )(\d+)ms$`)
 	mongoPlan  = pattern.New(`planSummary"?: ?"?(COLLSCAN|IXSCAN|IDHACK|COUNT\w*|EOF|[A-Z_]+)`)
 	mongoDocs  = pattern.New(`(?:docsExamined"?|nscanned) ?: ?(\d+)`)
+	mongoKeys  = pattern.New(`(?:keysExamined"?|nscanned) ?: ?(\d+)`)
 	mongoSent  = pattern.New(`"nreturned":(\d+)`)
 	mongoSkip  = pattern.New(`"skip":(\d+),`)
 	mongoRead  = pattern.New(`timeReadingMicros"?: ?(\d+)`)
@@ -248,7 +249,7 @@ func mongoBroken(r *result, p *attach.Part, scans, cut int, docs float64) attach
 		r.next("db.COLLECTION.explain('executionStats')", "shows whether an index is missing")
 		return r.done(attach.CannotTell)
 	}
-	var most, returned, skipped float64
+	var most, returned, skipped, keys float64
 	for _, l := range p.Lines {
 		text := withoutBlanks(l.Text)
 		v, n := counted(nil, mongoDocs, text), counted(nil, mongoSent, text)
@@ -256,13 +257,18 @@ func mongoBroken(r *result, p *attach.Part, scans, cut int, docs float64) attach
 			continue
 		}
 		most, returned, skipped = v[0], n[0], attach.Sum(counted(nil, mongoSkip, text))
+		keys = attach.Sum(counted(nil, mongoKeys, text))
 		if plan := mongoPlan.FindStringSubmatch(text); len(r.Figures) == 0 && plan != nil && cut == 1 {
 			r.figure("its plan: " + plan[1])
 		}
 	}
 	if most > 0 {
-		r.figure(fmt.Sprintf("the one that read most: %s documents examined, %s returned",
-			count(most), count(returned)))
+		line := fmt.Sprintf("the one that read most: %s documents examined, %s returned",
+			count(most), count(returned))
+		if keys > 0 {
+			line += fmt.Sprintf("; %s keys of an index", count(keys))
+		}
+		r.figure(line)
 	}
 	if skipped >= manySkipped {
 		r.figure(fmt.Sprintf("it asks to skip %s: each of these is walked over", count(skipped)))

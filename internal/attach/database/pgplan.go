@@ -158,6 +158,8 @@ type node struct {
 	beside             bool     // no node: what the nodes do not have
 	removed            float64  // rows that it read and threw away, over all loops
 	spill              float64  // bytes that it wrote to disk since they were more than work_mem
+	tempIO             float64  // seconds for that and for reading it, over those below as well
+	batches            float64  // of a hash: more than one go through files
 	hit, read          float64  // pages that it and those below it found in the cache, and read
 	gives              []string // it is the top of this InitPlan: the names of what it gives
 	reads              []string // the names in its conditions of what InitPlans give
@@ -200,7 +202,9 @@ func parsePGPlan(lines []paste.Line) (nodes []*node) {
 			label, cte, gives = nil, "", nil
 		}
 		n.idle = strings.Contains(l.Text, "(never executed)")
-		n.est, _ = number(m[4])
+		if m[4] != "" {
+			n.est, _ = number(m[4])
+		}
 		if m[6] != "" || m[7] != "" {
 			if n.act = -1; m[7] != "" {
 				n.act, _ = number(m[7])
@@ -235,6 +239,8 @@ func withoutProvider(text string) (string, string) {
 
 var (
 	pgSpill   = pattern.New(`(?:Sort Method: external \w+ +Disk|Disk Usage): (\d+)kB`)
+	pgTempIO  = pattern.New(`I/O Timings: .*\btemp(?: read=([\d.]+))?(?: write=([\d.]+))?`)
+	pgBatches = pattern.New(`^\s*Buckets: .*\bBatches: (\d+)`)
 	pgRemoved = pattern.New(`Rows Removed by (?:Join )?Filter: (\d+)`)
 	pgPages   = pattern.New(`^\W*Buffers: shared(?: hit=(\d+))?(?: read=(\d+))?`)
 )
@@ -248,6 +254,15 @@ func (n *node) detail(text string) {
 	if m := pgSpill.FindStringSubmatch(text); m != nil {
 		v, _ := number(m[1])
 		n.spill = max(n.spill, v*1024)
+	}
+	if m := pgTempIO.FindStringSubmatch(text); m != nil {
+		a, _ := number(m[1])
+		b, _ := number(m[2])
+		n.tempIO = max(n.tempIO, (a+b)/1e3)
+	}
+	if m := pgBatches.FindStringSubmatch(text); m != nil {
+		v, _ := number(m[1])
+		n.batches = max(n.batches, v)
 	}
 	if m := pgPages.FindStringSubmatch(text); m != nil && n.hit+n.read == 0 {
 		n.hit, _ = number(m[1])

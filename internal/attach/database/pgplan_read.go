@@ -106,7 +106,7 @@ func (t planTimes) run(r *result, nodes []*node) attach.Reading {
 	if n := worstGuess(nodes); n != nil && t.total+t.plan >= 0.1 {
 		r.figure(fmt.Sprintf("%s: estimated %s rows, found %s", n.name, count(n.est), count(n.act)))
 	}
-	if worst.act >= 0 && worst.removed >= manyRemoved && worst.removed >= 10*worst.act*max(1, worst.loops) {
+	if worst.act >= 0 && worst.removed >= manyRemoved && worst.removed >= 3*worst.act*max(1, worst.loops) {
 		gave := "for about " + count(worst.act*max(1, worst.loops)) + " that it gave"
 		switch { // rows are the mean of its runs, and rounded
 		case worst.loops <= 1:
@@ -117,9 +117,15 @@ func (t planTimes) run(r *result, nodes []*node) attach.Reading {
 		r.figure(fmt.Sprintf("it threw away about %s rows (Rows Removed by Filter), %s", count(worst.removed), gave))
 	}
 	if worst.spill > 0 {
-		r.figure("it had more than fits in work_mem: " + bytesText(worst.spill) + " went to files on disk and back")
+		line := "it had more than fits in work_mem: " + bytesText(worst.spill) + " went to files on disk and back"
+		if worst.tempIO > 0 {
+			line += ", which took " + dur(worst.tempIO)
+		}
+		r.figure(line)
 	}
-	if top := nodes[0]; top.hit+top.read > 0 && t.total >= 0.1 {
+	mostOf(r, nodes, worst)
+	top := slices.MaxFunc(nodes, func(a, b *node) int { return cmp.Compare(a.hit+a.read, b.hit+b.read) })
+	if top.hit+top.read > 0 && t.total >= 0.1 {
 		r.figure(fmt.Sprintf("pages: %s found in shared_buffers, %s read from outside of it",
 			count(top.hit), count(top.read)))
 	}
@@ -136,6 +142,20 @@ func (t planTimes) run(r *result, nodes []*node) attach.Reading {
 	}
 	t.where(r, nodes, worst, line)
 	return r.done(attach.CannotTell)
+}
+
+// mostOf names the node that gave most rows, where that is another one than has the time, and a
+// hash that did not fit in memory.
+func mostOf(r *result, nodes []*node, worst *node) {
+	rows := func(n *node) float64 { return n.act * max(1, n.loops) }
+	big := slices.MaxFunc(nodes, func(a, b *node) int { return cmp.Compare(rows(a), rows(b)) })
+	if big != worst && rows(big) >= 1e5 && rows(big) > 2*rows(worst) && big != worstGuess(nodes) {
+		r.figure(fmt.Sprintf("most rows: %s gave %s", big.name, count(rows(big))))
+	}
+	hash := slices.MaxFunc(nodes, func(a, b *node) int { return cmp.Compare(a.batches, b.batches) })
+	if hash.batches > 1 {
+		r.figure(fmt.Sprintf("%s did not fit in memory: it went through files in %s batches", hash.name, count(hash.batches)))
+	}
 }
 
 // manyRemoved is a number of rows whose reading takes time.

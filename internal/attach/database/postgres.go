@@ -1,6 +1,7 @@
 package database
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -46,12 +47,24 @@ func claimPGLog(lines []paste.Line) int {
 		return 0
 	}
 	n := len(pgRecord(lines))
-	for n < len(lines) && lines[n].Command == "" && strings.TrimSpace(lines[n].Text) != "" &&
-		(pgLine.MatchString(lines[n].Text) || strings.HasPrefix(lines[n].Text, "\t") ||
-			strings.HasPrefix(lines[n].Text, "    ") || pgCycle.MatchString(lines[n].Text)) {
+	for n < len(lines) && lines[n].Command == "" {
+		if strings.TrimSpace(lines[n].Text) == "" && n+1 < len(lines) && lines[n+1].Command == "" &&
+			pgCSV.MatchString(lines[n+1].Text) && pgLine.MatchString(lines[n+1].Text) {
+			n += 1 + len(pgRecord(lines[n+1:])) // somebody put a blank line between records
+			continue
+		}
+		if !pgGoes(lines[n].Text) {
+			break
+		}
 		n++
 	}
 	return n
+}
+
+// pgGoes reports whether a line goes on with a log.
+func pgGoes(text string) bool {
+	return strings.TrimSpace(text) != "" && (pgLine.MatchString(text) || strings.HasPrefix(text, "\t") ||
+		strings.HasPrefix(text, "    ") || pgCycle.MatchString(text))
 }
 
 // maxRecord bounds the lines of one CSV record, which a query or a terminal's width breaks.
@@ -86,7 +99,9 @@ type pgEvents struct {
 	asleep    int // slow statements that take their time on purpose
 	deadlocks int
 	cycle     []string // who waits for whom in a deadlock
-	gaveUp    int      // statements that ended at lock_timeout
+	errors    int
+	failed    string // what the first of them says
+	gaveUp    int    // statements that ended at lock_timeout
 	often     int
 	spilled   []float64 // temporary files, in bytes
 	vacuums   []pgVacuum
@@ -140,6 +155,9 @@ func readPGLog(p *attach.Part) attach.Reading {
 			"deadlock detected: "+times(e.deadlocks), 0)
 	}
 	kept := e.tellVacuum(r)
+	if e.errors > 0 && e.deadlocks+e.gaveUp == 0 {
+		r.figure("errors: " + times(e.errors) + ", the first: " + short(e.failed))
+	}
 	switch {
 	case len(r.Signs) > 0:
 		return r.done(attach.CannotTell)
@@ -231,8 +249,15 @@ func (e *pgEvents) line(text string) {
 		size, _ := number(m[1])
 		e.spilled = append(e.spilled, size)
 	}
+	if m := pgError.FindStringSubmatch(text); m != nil {
+		e.errors++
+		e.failed = cmp.Or(e.failed, m[1]+m[2])
+	}
 	e.vacuum(text)
 }
+
+// pgError is what an error says, in a line or in a record of CSV.
+var pgError = pattern.New(`(?:^|[ \]:>])(?:ERROR|FATAL|PANIC):  (.+)|,(?:ERROR|FATAL|PANIC),[0-9A-Z]{5},"((?:[^"]|"")*)"`)
 
 func processes(n int) string {
 	if n == 1 {

@@ -214,7 +214,7 @@ func (o *operator) scans(r *result, ops []*operator) {
 // need not be the slowest by the other.
 func slowest(r *result, ops []*operator) {
 	for _, o := range ops {
-		if o.client > 0 && o.server >= 0 && o.tasks == 1 && len(r.Figures) < 2 {
+		if o.client > 0 && o.server >= 0 && o.server <= o.client && o.tasks == 1 && len(r.Figures) < 2 {
 			r.figure(fmt.Sprintf("%s: its task took %s by TiDB's clock, %s by %s's", o.name,
 				dur(o.client), dur(o.server), o.store()))
 		}
@@ -224,7 +224,9 @@ func slowest(r *result, ops []*operator) {
 // reads names the operator that gave most rows, with what was estimated.
 func reads(r *result, ops []*operator) {
 	most := slices.MaxFunc(ops, func(a, b *operator) int { return cmp.Compare(a.act, b.act) })
-	if most.act >= 0 && most.est >= 0 {
+	if most.act == 0 {
+		r.figure("no operator gave a row")
+	} else if most.act > 0 && most.est >= 0 {
 		r.figure(fmt.Sprintf("most rows: %s gave %s, estimated %s", most.name, count(most.act), count(most.est)))
 	}
 }

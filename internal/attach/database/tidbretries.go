@@ -76,3 +76,28 @@ func tellRetries(r *result, s *saidLate) {
 	}
 	r.next("SELECT * FROM information_schema.data_lock_waits; SELECT * FROM information_schema.deadlocks", "which transactions, and which keys")
 }
+
+// backoffWhere says what TiDB waits for before it tries again.
+func backoffWhere(kind string) string {
+	if movedRegion(kind) {
+		return "a stale region cache: TiDB asks for regions where they no longer are, and waits before it asks again"
+	}
+	switch k := strings.ToLower(kind); {
+	case strings.Contains(k, "lock"):
+		return "locks in the database's own tables, which other transactions hold"
+	case strings.Contains(k, "busy"), strings.Contains(k, "diskfull"):
+		return "a TiKV that says that it is busy"
+	case strings.Contains(k, "pd"):
+		return "requests to PD that failed"
+	case strings.Contains(k, "rpc"):
+		return "requests to TiKV that failed: the network, or a TiKV that does not answer"
+	}
+	return "retries after errors"
+}
+
+// movedRegion reports whether TiDB asked for a region where it was no longer.
+func movedRegion(kind string) bool {
+	k := strings.ToLower(kind)
+	return strings.Contains(k, "regionmiss") || strings.Contains(k, "updateleader") ||
+		strings.Contains(k, "stalecommand") || strings.Contains(k, "regionscheduling")
+}

@@ -57,6 +57,8 @@ func claimTiDBSlow(lines []paste.Line) int {
 			n = i + 1
 		case i == 0:
 			return 0
+		case brokenSlow(lines, i):
+			n = i + 1
 		case text == "..." || text == "…" || strings.HasPrefix(text, "***") && strings.Contains(text, " row "):
 		case text == "" || own == 0:
 			if i-n > 3 {
@@ -115,7 +117,7 @@ func firstWord(s string) string {
 func readTiDBSlow(p *attach.Part) attach.Reading {
 	var list []entry
 	e := entry{}
-	for _, l := range p.Lines {
+	for _, l := range unbrokenSlow(p.Lines) {
 		text := strings.TrimSpace(l.Text)
 		if m := tidbOld.FindStringSubmatch(text); m != nil { // a line has a whole statement
 			if len(e) > 0 {
@@ -125,6 +127,9 @@ func readTiDBSlow(p *attach.Part) attach.Reading {
 			continue
 		}
 		if !strings.HasPrefix(text, "# ") && !slowLine.MatchString(text) {
+			if isSQL(text) && !strings.HasPrefix(strings.ToLower(text), "use ") && len(e["statement"]) < 1<<12 {
+				e["statement"] += text + " "
+			}
 			continue
 		}
 		fields := slowFields(strings.TrimPrefix(text, "# "))
@@ -259,7 +264,11 @@ func (e entry) judge(r *result, q float64) {
 		if p.name == "Exec_retry_time" && q > 0 && p.s > q {
 			continue // of an entry which somebody put together: a part is not longer than the whole
 		}
-		if p.s < 0.01 || q > 0 && p.s < 0.5*q || q == 0 && p.s < 0.1 || len(r.Signs) > 0 {
+		share := 0.5
+		if p.name == "LockKeys_time" {
+			share = 0.3 // it is a wait as a whole
+		}
+		if p.s < 0.01 || q > 0 && p.s < share*q || q == 0 && p.s < 0.1 || len(r.Signs) > 0 {
 			continue
 		}
 		line := fmt.Sprintf("%s %s", p.name, dur(p.s))
@@ -273,10 +282,15 @@ func (e entry) judge(r *result, q float64) {
 		if p.name == "Prewrite_time" || p.name == "Commit_time" {
 			p.where += e.retried(r)
 		}
+		if q > 0 && p.s < 0.5*q {
+			r.Means = fmt.Sprintf("The largest part that is named is %s: %s.", percent(p.s, q), p.where)
+		}
 		r.outside(p.where, line, ratio(p.s, q))
 		switch {
 		case p.name == "Prewrite_time" || p.name == "Commit_time":
 			e.slowestRPC(r, p.name, p.s)
+		case p.name == "LockKeys_time":
+			r.next("SELECT * FROM information_schema.data_lock_waits", "names the transaction that holds the lock, while it waits")
 		case !e.large():
 			r.next("EXPLAIN ANALYZE the statement, and each subquery by itself",
 				"shows which part of it takes the time")
@@ -359,29 +373,4 @@ func (e entry) written(r *result) {
 // large reports whether the commit of many keys took most of the time.
 func (e entry) large() bool {
 	return e.n("Write_keys") >= 1e4 && max(e.s("Prewrite_time"), e.s("Commit_time")) >= 0.5*e.s("Query_time")
-}
-
-// backoffWhere says what TiDB waits for before it tries again.
-func backoffWhere(kind string) string {
-	if movedRegion(kind) {
-		return "a stale region cache: TiDB asks for regions where they no longer are, and waits before it asks again"
-	}
-	switch k := strings.ToLower(kind); {
-	case strings.Contains(k, "lock"):
-		return "locks in the database's own tables, which other transactions hold"
-	case strings.Contains(k, "busy"), strings.Contains(k, "diskfull"):
-		return "a TiKV that says that it is busy"
-	case strings.Contains(k, "pd"):
-		return "requests to PD that failed"
-	case strings.Contains(k, "rpc"):
-		return "requests to TiKV that failed: the network, or a TiKV that does not answer"
-	}
-	return "retries after errors"
-}
-
-// movedRegion reports whether TiDB asked for a region where it was no longer.
-func movedRegion(kind string) bool {
-	k := strings.ToLower(kind)
-	return strings.Contains(k, "regionmiss") || strings.Contains(k, "updateleader") ||
-		strings.Contains(k, "stalecommand") || strings.Contains(k, "regionscheduling")
 }

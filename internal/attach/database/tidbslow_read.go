@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/format/paste"
 	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
@@ -51,6 +53,46 @@ func (e entry) backoff(r *result, q float64) {
 				"says how often regions moved while the statement ran")
 		}
 	}
+}
+
+// wholeTable is a statement that reads all of a table, as dumps do.
+var wholeTable = pattern.New("(?i)^select (?:/\\*.*?\\*/ )?\\* from [\\w.`\"]+ *; *$")
+
+// mostBrokenSlow is how many lines a field is broken into at most.
+const mostBrokenSlow = 25
+
+// brokenSlow reports whether a line is the rest of a field that a page's width broke: brackets of
+// the field are open in front of it, or the line above it is as wide as the field's first one.
+func brokenSlow(lines []paste.Line, at int) bool {
+	if at == 0 || strings.HasPrefix(lines[at].Text, "# ") || strings.TrimSpace(lines[at].Text) == "" {
+		return false
+	}
+	open := 0
+	for i := at - 1; i >= 0 && i >= at-mostBrokenSlow; i-- {
+		text := lines[i].Text
+		if len(text) > 1<<14 {
+			return false
+		}
+		open += strings.Count(text, "[") + strings.Count(text, "{") - strings.Count(text, "]") - strings.Count(text, "}")
+		if strings.HasPrefix(text, "# ") {
+			width := utf8.RuneCountInString(text)
+			return open > 0 || i < at-1 && width >= 80 && width == utf8.RuneCountInString(lines[at-1].Text)
+		}
+	}
+	return false
+}
+
+// unbrokenSlow is a log with each field in one line.
+func unbrokenSlow(lines []paste.Line) []paste.Line {
+	var out []paste.Line
+	for i, l := range lines {
+		if brokenSlow(lines, i) && len(out) > 0 {
+			out[len(out)-1].Text += l.Text
+			continue
+		}
+		out = append(out, l)
+	}
+	return out
 }
 
 func backoffRank(kind string) int {
@@ -216,6 +258,12 @@ func (e entry) requests(r *result, q float64) {
 func (e entry) plain(r *result, q float64) {
 	if q > 0 && len(r.Figures) == 0 {
 		r.figure("Query_time " + dur(q))
+	}
+	if longest := max(e.s("Cop_wait_max"), e.s("Cop_proc_max")); q > 0 && longest > 1.05*q+0.001 {
+		r.figure(fmt.Sprintf("a task of %s is longer than the statement: the fields contradict each other", dur(longest)))
+	}
+	if wholeTable.MatchString(e["statement"]) {
+		r.figure("the statement asks for all rows of a table: no WHERE, no LIMIT")
 	}
 	if e["Num_cop_tasks"] == "0" {
 		r.figure("no coprocessor task: it gets rows by their keys, writes, or reads no table")

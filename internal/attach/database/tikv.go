@@ -126,7 +126,11 @@ func readCop(p *attach.Part) attach.Reading {
 	r.fact(FactClient, attach.Median(resp)*1e3, addr)
 	r.fact(FactServer, attach.Median(server)*1e3, addr)
 	r.fact(FactLost, attach.Median(lost)*1e3, addr)
-	line := fmt.Sprintf("median task: %s by TiDB's clock, %s by TiKV's, %s lost between them",
+	which := "median task"
+	if len(resp) == 1 {
+		which = "the task"
+	}
+	line := fmt.Sprintf("%s: %s by TiDB's clock, %s by TiKV's, %s lost between them", which,
 		dur(attach.Median(resp)), dur(attach.Median(server)), dur(attach.Median(lost)))
 	r.figure(line)
 	r.figure("the slowest: " + dur(slices.Max(resp)) + copStores(most, slowest, len(resp)))
@@ -152,19 +156,28 @@ func readCop(p *attach.Part) attach.Reading {
 		r.Means = "Tasks waited for a thread of TiKV's read pool."
 	default:
 		r.outside("TiKV's own execution of the tasks", line, ratio(attach.Median(server), attach.Median(resp)))
-		if len(keys) == len(server) && attach.Median(server) >= 0.3 &&
-			attach.Median(server) >= slowKey*attach.Median(keys) {
-			fewKeys(r, attach.Median(server), attach.Median(keys), blocks, addr)
-			break
-		}
-		if len(keys) != len(resp) || len(used) != len(resp) || !vainVersions(r, attach.Sum(keys), attach.Sum(used)) {
-			r.next("EXPLAIN ANALYZE the statement", "shows how many keys it scans")
-		}
-		if len(waits) == len(resp) && slices.Max(waits) == 0 {
-			r.figure("none of them waited for a thread of TiKV (kv_wait_ms 0)")
-		}
+		copExecution(r, server, waits, keys, used, blocks, addr)
 	}
 	return r.done(attach.CannotTell)
+}
+
+// copExecution says what the tasks did in TiKV, where that is their time.
+func copExecution(r *result, server, waits, keys, used, blocks []float64, addr string) {
+	if len(keys) == len(server) && attach.Median(server) >= 0.3 &&
+		attach.Median(server) >= slowKey*attach.Median(keys) {
+		fewKeys(r, attach.Median(server), attach.Median(keys), blocks, addr)
+		return
+	}
+	if len(keys) != len(server) || len(used) != len(server) || !vainVersions(r, attach.Sum(keys), attach.Sum(used)) {
+		if len(keys) == len(server) && len(used) == len(server) {
+			r.figure(fmt.Sprintf("together they scanned %s versions of keys and used %s of them",
+				count(attach.Sum(keys)), count(attach.Sum(used))))
+		}
+		r.next("EXPLAIN ANALYZE the statement", "shows which operator scans the keys")
+	}
+	if len(waits) == len(server) && slices.Max(waits) == 0 {
+		r.figure("none of them waited for a thread of TiKV (kv_wait_ms 0)")
+	}
 }
 
 // manyVersions is from how many versions on it is told how few of them were of use.
