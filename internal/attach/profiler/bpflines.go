@@ -80,7 +80,7 @@ func (tool *lineTool) claim(lines []paste.Line) int {
 		case rows == 0:
 			return false
 		default:
-			row, own := histLine(text)
+			row, own := histLine(text, false)
 			if !own {
 				return false
 			}

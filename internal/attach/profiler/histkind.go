@@ -23,9 +23,14 @@ func preamble(text string) bool {
 	return text == "^C" || clockLine.MatchString(text) || strings.HasPrefix(text, "Attaching ") &&
 		strings.Contains(text, "probe") ||
 		hitEnd(text) || strings.HasPrefix(text, "Tracing ") &&
-		strings.HasSuffix(text, "... Output every 1 secs.") || strings.HasPrefix(text, "avg = ") ||
+		strings.HasSuffix(text, "... Output every 1 secs.") || isAverage(text) ||
 		strings.HasPrefix(text, "Exiting trace of ") || strings.HasPrefix(text, "Lost ") &&
 		strings.Contains(text, "events")
+}
+
+// isAverage reports whether a line is what stands beside some histograms: "avg = 23 usecs, ...".
+func isAverage(text string) bool {
+	return strings.HasPrefix(text, "avg = ") || strings.HasPrefix(text, "average = ")
 }
 
 // forSeconds is how the perf-tools say the same.
@@ -40,13 +45,17 @@ func hitEnd(text string) bool {
 		forSeconds.MatchString(text))
 }
 
-// histLine reports whether a line is of a histogram: a row, or what stands above rows.
-func histLine(text string) (row, ok bool) {
+// histLine reports whether a line is of a histogram: a row, or what stands above rows. tail: its
+// counts stand behind the bars.
+func histLine(text string, tail bool) (row, ok bool) {
 	if _, ok := bucketOf(text); ok {
 		return true, true
 	}
-	return false, arrowHead.MatchString(text) || mapHead.MatchString(text) ||
-		keyLine.MatchString(text) || preamble(text)
+	if _, ok := tailBucketOf(text); ok && tail {
+		return true, true
+	}
+	return false, arrowHead.MatchString(text) || tailHead.MatchString(text) || tail && text == "~" ||
+		mapHead.MatchString(text) || keyLine.MatchString(text) || preamble(text)
 }
 
 // mayStartHistogram spares most lines of a long log the expressions.
@@ -56,6 +65,7 @@ func mayStartHistogram(text string) bool {
 	}
 	key := strings.Index(text, " = ")
 	return strings.IndexByte("@[(^", text[0]) >= 0 || strings.HasSuffix(text, "|") ||
+		strings.HasPrefix(text, "value ") ||
 		strings.HasSuffix(text, "istribution") || key > 0 && key <= 40 || len(text) < 12 ||
 		hitEnd(text) || strings.HasPrefix(text, "Attaching ") || strings.Contains(text, " -> ")
 }
@@ -64,13 +74,14 @@ func claimHistogram(lines []paste.Line) int {
 	if first := strings.TrimSpace(lines[0].Text); len(first) > 200 || !mayStartHistogram(first) {
 		return 0
 	}
-	rows, end, since, key := 0, 0, 0, 0
+	rows, end, since, key, tail := 0, 0, 0, 0, false
 	claimed(lines, func(i int, text string) bool {
 		before := key
 		if key = inKey(text, key); key > 0 || before > 0 && stackEnd.MatchString(text) {
 			return key < mostKey
 		}
-		row, ok := histLine(text)
+		tail = tail || tailHead.MatchString(text)
+		row, ok := histLine(text, tail)
 		if !ok && rows > 0 && (i+1 == len(lines) || strings.Contains(text, "->")) && cutRow.MatchString(text) {
 			end = i + 1
 			return false
@@ -83,7 +94,7 @@ func claimHistogram(lines []paste.Line) int {
 		case since > 8: // a row is near, or this is something else
 			return false
 		default:
-			if since++; strings.HasPrefix(text, "avg = ") || strings.HasPrefix(text, "Exiting trace of ") {
+			if since++; isAverage(text) || strings.HasPrefix(text, "Exiting trace of ") {
 				end = i + 1
 			}
 		}
@@ -136,7 +147,7 @@ func measureOf(context string) measure {
 		return ofQueueLen
 	case has("syn backlog", "tcpsynbl", "backlog_max"):
 		return ofBacklog
-	case has("bitesize", "kbytes", "size_t"):
+	case has("bitesize", "kbytes", "size_t", "@bytes", "_bytes"):
 		return ofSizes
 	case has("disk = "), has("block device i/o", "block i/o", "biolatency", "block_rq_issue",
 		"block_rq_complete", "bio latency"):
@@ -156,7 +167,7 @@ func measureOf(context string) measure {
 		return ofQueries
 	case has("work queue request", "wqlat"):
 		return ofWork
-	case has("tracing 1 function", "functions for", "funclatency"), oneFunction.MatchString(c):
+	case has("tracing 1 function", "functions for", "funclatency", "function = "), oneFunction.MatchString(c):
 		return ofFunction
 	}
 	return ofUnknown
@@ -190,7 +201,11 @@ func histograms(p *attach.Part) (out []*histogram, context string, intervals int
 			continue
 		}
 		inside = 0
-		if b, ok := bucketOf(text); ok {
+		b, ok := bucketOf(text)
+		if !ok && now != nil && now.label == tailLabel {
+			b, ok = tailBucketOf(text)
+		}
+		if ok {
 			if now == nil {
 				now = &histogram{key: key}
 				byKey[key] = now
@@ -206,7 +221,7 @@ func histograms(p *attach.Part) (out []*histogram, context string, intervals int
 			now.add(b)
 			continue
 		}
-		if m := keyLine.FindStringSubmatch(text); m != nil {
+		if m := keyLine.FindStringSubmatch(text); m != nil && !isAverage(text) {
 			key = strings.Trim(m[1]+" "+strings.Trim(m[2], "'\""), " ")
 			words = append(words, text)
 			now = nil
@@ -219,6 +234,8 @@ func histograms(p *attach.Part) (out []*histogram, context string, intervals int
 		label := ""
 		if m := arrowHead.FindStringSubmatch(text); m != nil {
 			label = m[1]
+		} else if tailHead.MatchString(text) {
+			label = tailLabel
 		} else if m := mapHead.FindStringSubmatch(text); m != nil {
 			label, key = m[1], m[1]
 		} else {
@@ -238,11 +255,19 @@ func histograms(p *attach.Part) (out []*histogram, context string, intervals int
 		seen[id]++
 		intervals = max(intervals, seen[id])
 	}
+	for _, h := range out {
+		if h.label == tailLabel {
+			h.linear()
+		}
+	}
 	if now != nil && barCut(lines) {
 		now.cut = true
 	}
 	return out, strings.Join(words, "\n"), intervals
 }
+
+// tailLabel is the name of the values' column in SystemTap and DTrace.
+const tailLabel = "value"
 
 // barCut reports whether lines end within the bar of a row, below one whose bar is whole: more rows
 // may follow.

@@ -3,6 +3,7 @@ package profiler
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -35,6 +36,9 @@ var (
 	openRow = pattern.New(`^(\d+\.\d)?\s*->\s*(\d+\.\d)?\s*:\s*(\d+)\s*\|[# ]*\|$`)
 	// "     3      : 27       |*        |" as runqlen prints it
 	singleRow = pattern.New(`^(\d+)\s*:\s*(\d+)\s*\|[* ]*\+?\|?$`)
+	// "    512 |@@@@@            12", with the count behind the bar: SystemTap and DTrace
+	tailRow  = pattern.New(`^(-?\d+)\s*\|[@# ]*\s(\d+)$`)
+	tailHead = pattern.New(`^value\s+(?:\|-{20,}|-+ Distribution -+)\s+count$`)
 	// "[16, 32)             725 |@@                |", "[0]  12 |@|", "(..., 0)  5 ||"
 	bracketRow = pattern.New(`^[\[(]([-\d.]+[KMGTPk]?)(?:, ?([-\d.]+[KMGTPk]?|\.\.\.)[\])]|\])\s+(\d+)\s*(\|.*)?$`)
 	// "     usecs               : count     distribution"
@@ -85,6 +89,18 @@ func bucketOf(text string) (b bucket, ok bool) {
 		return bucket{low, low + 1, n}, ok1 && ok2
 	}
 	return b, false
+}
+
+// tailBucketOf reads a row with the count behind the bar, of which only a heading above it tells
+// that it is none of a database's table.
+func tailBucketOf(text string) (b bucket, ok bool) {
+	m := tailRow.FindStringSubmatch(text)
+	if m == nil {
+		return b, false
+	}
+	low, ok1 := number(m[1])
+	n, ok2 := number(m[2])
+	return bucket{low, max(2*low, low+1), n}, ok1 && ok2
 }
 
 // power reads a border such as 512, 1K or 256M. The K of bpftrace is 1024; old versions print k.
@@ -221,6 +237,24 @@ func (h *histogram) add(b bucket) {
 		h.buckets[at].n += b.n
 	} else if len(h.buckets) < 1024 {
 		h.buckets = slices.Insert(h.buckets, at, b)
+	}
+}
+
+// linear sets the ends of buckets of equal width, of which only the lower border is printed: where
+// one of these is no power of two, they are not of doubling width.
+func (h *histogram) linear() {
+	width := math.Inf(1)
+	doubling := true
+	for i, b := range h.buckets {
+		doubling = doubling && (b.low <= 0 || b.low == math.Exp2(math.Round(math.Log2(b.low))))
+		if i > 0 {
+			width = min(width, b.low-h.buckets[i-1].low)
+		}
+	}
+	for i := range h.buckets {
+		if !doubling && !math.IsInf(width, 1) {
+			h.buckets[i].high = h.buckets[i].low + width
+		}
 	}
 }
 

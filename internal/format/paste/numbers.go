@@ -51,7 +51,8 @@ func numbers(lines []Line) {
 func heads(head, row string, mark byte) bool {
 	switch mark {
 	case '|':
-		return strings.Contains(head, "-+-") && strings.Trim(head, " -+") == ""
+		return strings.Contains(head, "-+-") && strings.Trim(head, " -+") == "" ||
+			strings.Contains(head, " |-----") // of a histogram
 	case '\t':
 		n := strings.Count(row, "\t")
 		return n > 1 && strings.Count(head, "\t") == n && strings.Trim(head[:1], "0123456789 \t") != ""
