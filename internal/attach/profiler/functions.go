@@ -68,19 +68,29 @@ var older = map[string]string{
 	"do_raw_spin_lock": "queued_spin_lock_slowpath", "__read_lock_failed": "queued_read_lock_slowpath",
 }
 
-// modern gives a kernel stack whose innermost function has its present name.
-func modern(frames []kernel.Frame) []kernel.Frame {
+// modern gives a kernel stack whose innermost function has its present name. queued: the profile
+// shows a kernel whose spinlocks queue in a function of their own, so that who takes a free one
+// does not spin.
+func modern(frames []kernel.Frame, queued bool) []kernel.Frame {
 	if len(frames) == 0 {
 		return nil
 	}
 	name, _, _ := strings.Cut(frames[0].Func, ".")
 	now, ok := older[name]
-	if !ok {
+	if !ok || queued && now == "queued_spin_lock_slowpath" {
 		return frames
 	}
 	out := append([]kernel.Frame(nil), frames...)
 	out[0].Func = now
 	return out
+}
+
+// queues reports whether a function is only in kernels whose spinlocks queue in a function of their
+// own.
+func queues(name string) bool {
+	return strings.Contains(name, "queued_spin_lock_slowpath") || strings.HasPrefix(name, "__x64_sys_") ||
+		strings.HasPrefix(name, "__arm64_sys_") || strings.HasPrefix(name, "asm_") ||
+		strings.HasPrefix(name, "el0t_64_")
 }
 
 // inFault reports whether a kernel stack is within a page fault, and whether that is one of a
@@ -170,6 +180,23 @@ func spinsForLock(name string) bool {
 	return userSpinners[name] || takes ||
 		strings.Contains(low, "spintoacquire") || strings.Contains(low, "mutex_spin") ||
 		strings.Contains(low, "spin_and_try_lock")
+}
+
+// takesMutex reports whether a function takes a lock or gives it back, and sleeps or wakes another
+// thread by a futex where others want it too.
+func takesMutex(name string) bool {
+	if i := strings.IndexAny(name, "(@"); i > 0 {
+		name = name[:i]
+	}
+	name = strings.TrimLeft(name, "_")
+	for _, p := range []string{"lll_lock", "lll_unlock", "lll_mutex", "L_lock_", "L_unlock_", "GI_lll_lock",
+		"pthread_mutex_", "GI_pthread_mutex_", "pthread_rwlock_", "std::mutex::", "runtime.lock", "runtime.unlock",
+		"ObjectMonitor::", "parking_lot"} {
+		if strings.HasPrefix(name, p) {
+			return true
+		}
+	}
+	return strings.HasSuffix(name, "::lock_contended") || strings.HasSuffix(name, "::lock_slow")
 }
 
 // userSpinners are glibc's, PostgreSQL's, InnoDB's and OpenMP's.

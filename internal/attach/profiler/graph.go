@@ -185,7 +185,10 @@ func (s *perfSection) caller(row perfRow, below []string) {
 	if !row.screen {
 		return
 	}
-	s.below = map[string]float64{row.symbol: row.children}
+	s.below = map[string]float64{}
+	if !allZero(row.symbol) {
+		s.below[row.symbol] = row.children
+	}
 	for _, line := range below {
 		if _, share, name := graphLine(line); share > 0 && name != "" {
 			s.below[name] = max(s.below[name], min(share, row.children))

@@ -61,10 +61,13 @@ func (p *profile) reading() attach.Reading {
 	if switched {
 		r.Not = "Each sample is a context switch: how often threads give up the CPU and for what, and not for how long."
 	}
-	if p.number > 0 && p.number < fewest {
+	if t.tooFew() {
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("These are %s: too few for a share.", attach.Plural(p.number, "sample"))
-		if p.number == 1 {
+		switch {
+		case p.number >= fewest:
+			r.Means = fmt.Sprintf("CPUs idled in %s of the samples; the others are too few for a share.", pct(t.idle/t.whole))
+		case p.number == 1:
 			r.Means = "This is one sample: too little for a share."
 		}
 		if t.share(t.jvmGC) >= 0.5 {
@@ -87,6 +90,11 @@ func (p *profile) reading() attach.Reading {
 	return r
 }
 
+// tooFew reports whether the samples in which a CPU did something are too few for a share.
+func (t *tally) tooFew() bool {
+	return t.p.number > 0 && float64(t.p.number)*t.busy() < fewest*t.whole
+}
+
 // switchSamples reports whether the samples were taken where threads give up a CPU, though the text
 // does not name the event: the function that ran then is perf's own.
 func (t *tally) switchSamples() bool {
@@ -105,6 +113,9 @@ var switchPoints = words("perf_event_task_sched_out __perf_event_task_sched_out 
 // few adds candidates from samples that are too few for a share: what most of the busy ones are in
 // is no chance.
 func (t *tally) few(r *attach.Reading) {
+	if t.idle >= 0.9*t.whole {
+		return // the CPUs have next to nothing to do
+	}
 	var all attach.Reading
 	t.mechanisms(&all)
 	for _, s := range all.Signs {
@@ -255,13 +266,25 @@ func (t *tally) rest(r *attach.Reading) {
 		t.found(r, "lock-contention", share, "",
 			fmt.Sprintf("%s is in system calls on System V semaphores (semtimedop, semctl): processes spin for the lock of a semaphore set", pct(share)))
 	} else if share := t.share(t.futex); share >= 0.20 {
-		t.found(r, "lock-contention", share, "",
-			fmt.Sprintf("%s is in futex calls: threads contend for a lock of the program", pct(share)))
+		t.futexes(r, share)
 	}
 	if share := t.share(t.clock); share >= 0.05 {
 		r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Share: share,
 			Where: fmt.Sprintf("the clock: %s of the busy CPU time reads a slow clock source (see /sys/devices/system/clocksource/clocksource0/current_clocksource)", pct(share))})
 	}
+}
+
+// futexes says what calls on futexes cost: threads sleep there and wake each other, for a lock or
+// for work. Only a stack tells which.
+func (t *tally) futexes(r *attach.Reading, share float64) {
+	if t.mutex >= t.futex/2 {
+		t.found(r, "lock-contention", share, "",
+			fmt.Sprintf("%s is in futex calls below functions that take a lock: threads contend for it", pct(share)))
+		return
+	}
+	proof := fmt.Sprintf("%s is in futex calls: threads sleep and wake each other there, for a lock or for work", pct(share))
+	r.Signs = append(r.Signs, attach.Sign{Cause: "lock-contention", Grade: attach.Candidate, Share: share,
+		Proof: []string{proof}})
 }
 
 // found adds a sign. Stacks with many samples are as much as a profile can show of a cause.
@@ -306,7 +329,7 @@ func (t *tally) conclude(r *attach.Reading) {
 	case r.State == attach.CannotTell && r.Means != "": // compaction by nobody who is known
 	case shown < 0.2*t.whole && t.p.through.share > 2*shown/t.whole:
 		r.State = attach.CannotTell
-		r.Means = fmt.Sprintf("%s of the samples are in what %s calls, and %s in the functions that are listed themselves: which ones it calls was cut off, or they have no symbols.", pct(t.p.through.share), t.p.through.name, pct(shown/t.whole))
+		r.Means = fmt.Sprintf("%s of the samples are below %s, and %s in the functions that are listed themselves: what is called there was cut off, or has no symbols.", pct(t.p.through.share), t.p.through.name, pct(shown/t.whole))
 		r.Next = append(r.Next, ask("perf report --stdio --no-children --sort symbol", 0,
 			"the functions by what they take themselves, of the same recording"))
 	case shown < 0.2*t.whole:

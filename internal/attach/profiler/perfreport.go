@@ -9,6 +9,7 @@ import (
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 var perfReport = &attach.Kind{Name: "perf report", Claim: claimPerfReport, Read: readPerfReport,
@@ -30,9 +31,15 @@ func perfHead(text string) bool {
 	return perfTopHead(text)
 }
 
+// topTail is the end of perf top's first line, which mails wrap.
+var topTail = pattern.New(`^[^%]{0,60}\],\s+\((?:all|target_\w+: \S+)(?:, \d+ CPUs?)?\)$`)
+
+// topLoad is what perf top's first line says of all samples.
+var topLoad = pattern.New(`^PerfTop:\s+(\d+) irqs/sec\s+kernel:\s*(\d+(?:\.\d+)?)%`)
+
 // perfTopHead reports whether a line heads the screen of perf top or of perf report.
 func perfTopHead(text string) bool {
-	return strings.HasPrefix(text, "PerfTop:") || strings.HasPrefix(text, "Samples: ") &&
+	return topTail.MatchString(text) || strings.HasPrefix(text, "PerfTop:") || strings.HasPrefix(text, "Samples: ") &&
 		strings.Contains(text, "of event") ||
 		header(text, "Overhead", "Shared", "Object") || header(text, "Overhead", "Command") ||
 		header(text, "Children", "Self") || header(text, "Overhead", "Symbol") ||
@@ -116,7 +123,8 @@ type perfSection struct {
 	p       profile
 	rows    int
 	top     bool
-	symbols bool // the column without a name of its own holds symbols
+	kernel  string // what perf top says of the kernel's part; "": nothing
+	symbols bool   // the column without a name of its own holds symbols
 }
 
 // symbolsHead reports whether a head has two columns: shares and symbols.
@@ -155,6 +163,9 @@ func readPerfReport(p *attach.Part) attach.Reading {
 	best.p.pid = targetOf(p)
 	r := best.p.reading()
 	r.Title = title
+	if best.kernel != "" {
+		r.Figures = append(r.Figures, best.kernel)
+	}
 	if len(sections) > 1 {
 		what := "events"
 		if slices.ContainsFunc(sections, func(s perfSection) bool { return s.top }) {
@@ -193,6 +204,9 @@ func perfSections(p *attach.Part) []perfSection {
 				out = append(out, perfSection{})
 			}
 			out[len(out)-1].top = true
+			if m := topLoad.FindStringSubmatch(text); m != nil {
+				out[len(out)-1].kernel = fmt.Sprintf("%s samples a second, %s %% of them in the kernel", m[1], m[2])
+			}
 			continue
 		}
 		if header(text, "Overhead", "Shared", "Object") || header(text, "samples", "pcnt") {
@@ -290,6 +304,9 @@ func (s *perfSection) add(row perfRow, below []string) {
 	}
 	if row.children > s.p.through.share && row.self < row.children/2 {
 		s.p.through = reached{row.symbol, row.children}
+		if allZero(row.symbol) {
+			s.p.through.name = "functions without a symbol"
+		}
 	}
 	if inKernel && row.children > 2*row.self && row.comm != "swapper" {
 		if s.p.calls == nil {

@@ -18,8 +18,10 @@ var (
 	scriptHead = pattern.New(`^(\S.{0,30}?)\s+(\d+)(?:/\s*(\d+))?\s+(?:\[(\d+)\]\s+)?(?:(\d+\.\d+):\s+)?(?:(\d+)\s+)?([A-Za-z][\w./,=-]*(?::[\w-]+){0,2}):(?:\s+(.*))?$`)
 	// "   80786 _int_malloc+0x28 (/lib/libc.so)"
 	scriptFrame = pattern.New(`^([0-9a-f]{1,16})\s+(\S.*?)\s+\((.*)\)$`)
-	scriptCut   = pattern.New(`^[0-9a-f]{6,16}\s+\S.*\s+\([^)]*$`) // its end was cut off
-	inlined     = pattern.New(`^\S.*\s+\(inlined\)$`)
+	// "   ffff800080456c44 handle_userfault+0x47c", where no module was asked for
+	scriptBare = pattern.New(`^([0-9a-f]{8,16})\s+(\S+\+0x[0-9a-f]+)$`)
+	scriptCut  = pattern.New(`^[0-9a-f]{6,16}\s+\S.*\s+\([^)]*$`) // its end was cut off
+	inlined    = pattern.New(`^\S.*\s+\(inlined\)$`)
 )
 
 // scriptCutHead is an event of which the thread and the time were cut off.
@@ -84,7 +86,7 @@ func claimPerfScript(lines []paste.Line) int {
 			heads++
 		case i == 0 && cut, heads > 0 && otherHead(text) != nil:
 		case heads > 0 && i+1 == len(lines) && cutThread(text, lines[i-1].Text):
-		case heads > 0 && scriptCut.MatchString(text):
+		case heads > 0 && (scriptCut.MatchString(text) || scriptBare.MatchString(text)):
 		case scriptFrame.MatchString(text) && (heads > 0 || !strings.HasPrefix(text, "0 ") ||
 			strings.Contains(text, "[unknown]")):
 			frames++
@@ -196,6 +198,12 @@ func (s *scripted) head(m []string) *scriptedEvent {
 // frame adds a function to the last sample.
 func (e *scriptedEvent) frame(text string) {
 	m := scriptFrame.FindStringSubmatch(text)
+	if b := scriptBare.FindStringSubmatch(text); m == nil && b != nil {
+		m = append(b, "")
+		if len(b[1]) == 16 && strings.HasPrefix(b[1], "ffff") {
+			m[3] = "[kernel.kallsyms]"
+		}
+	}
 	if m == nil || len(e.p.samples) == 0 {
 		return
 	}
@@ -261,6 +269,10 @@ func readPerfScript(p *attach.Part) attach.Reading {
 	}
 	if len(s.order) > 1 {
 		title += fmt.Sprintf(", and %s", attach.Plural(len(s.order)-1, "other event"))
+	}
+	for i := range e.p.samples {
+		s := &e.p.samples[i]
+		s.bare = len(s.kernel)+len(s.program) == 0 // its stack is not in the text
 	}
 	if cpuEvent(best) {
 		r := e.p.reading()

@@ -2,6 +2,7 @@ package profiler
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/account"
@@ -75,7 +76,9 @@ type tally struct {
 	direct      float64 // reclaim that a thread does itself, by its stack or its name
 	kthreads    float64 // reclaim by threads of the kernel, which is nobody's wait
 	semaphore   float64
-	futex       float64
+	futex       float64 // in system calls on futexes, those of Go's scheduler left out
+	mutex       float64 // of that: below a function that takes a lock
+	queued      bool    // the kernel's spinlocks queue in a function of their own
 	clock       float64
 	jvmGC       float64
 	late        float64
@@ -91,6 +94,10 @@ func (p *profile) sum() *tally {
 		for i := range p.samples {
 			t.whole += p.samples[i].weight
 		}
+	}
+	for i := range p.samples {
+		t.queued = t.queued || slices.ContainsFunc(p.samples[i].kernel,
+			func(f kernel.Frame) bool { return queues(f.Func) })
 	}
 	for i := range p.samples {
 		t.add(&p.samples[i])
@@ -116,7 +123,7 @@ func (t *tally) add(s *sample) {
 	if s.comm != "" {
 		t.comms[s.comm] += s.weight
 	}
-	key := oncpu.Named(modern(s.kernel), s.program)
+	key := oncpu.Named(modern(s.kernel, t.queued), s.program)
 	if jvmCollector(s.comm) || jvmCollects(s.program) {
 		t.jvmGC += s.weight
 		if len(s.kernel) == 0 {
@@ -138,7 +145,7 @@ func (t *tally) add(s *sample) {
 	}
 	inside := insideSoftirq(s.kernel)
 	if key.Kind == account.WorkSoftirq && len(inside) > 0 {
-		if spun := oncpu.Named(modern(inside), nil); spun.Kind == account.WorkKernelLock {
+		if spun := oncpu.Named(modern(inside, t.queued), nil); spun.Kind == account.WorkKernelLock {
 			key = spun // whatever had the softirq run, the time goes into the lock
 		}
 	}
@@ -226,13 +233,31 @@ func (t *tally) look(s *sample, key *oncpu.Key) {
 			break
 		}
 		if strings.Contains(name, "futex") {
-			t.futex += s.weight
+			t.ofFutex(s)
 			break
 		}
 		if clock, _, _ := strings.Cut(name, "."); slowClock[clock] {
 			t.clock += s.weight
 			break
 		}
+	}
+}
+
+// ofFutex notes a sample in a system call on a futex: whether a function that takes a lock made it.
+// Threads of Go's scheduler sleep and wake each other by futexes where there is no work.
+func (t *tally) ofFutex(s *sample) {
+	ofGo := false
+	for i := range s.program {
+		name := s.program[i].Func
+		if takesMutex(name) {
+			t.mutex += s.weight
+			ofGo = false
+			break
+		}
+		ofGo = ofGo || strings.HasPrefix(name, "runtime.futex")
+	}
+	if !ofGo {
+		t.futex += s.weight
 	}
 }
 
