@@ -294,11 +294,11 @@ func offCPUReading(blocks []stackBlock, woken, micro bool) attach.Reading {
 		if kernelThread(b.owner.comm) {
 			kind = waitedIdle
 		}
-		if kind == waitedIdle || kind == waitedPipe {
+		if kind.restful() {
 			idle += b.value
 		}
 		w.add(kind, placeOf(kind, b.names), b.value)
-		if kind != waitedIdle && kind != waitedPipe && b.value > top.value {
+		if !kind.restful() && b.value > top.value {
 			top = b
 		}
 	}
@@ -377,6 +377,9 @@ func offSigns(r *attach.Reading, w *waiting, busy float64, micro bool) {
 		}
 		if busy > 0 && micro {
 			r.Means = fmt.Sprintf("Only %s of it is waiting for anything but work: that is little.", lasts(busy/1e6))
+		}
+		if w.by[waitedCond] > 0 {
+			r.Means += " Waits for a condition count as such here, and may be for what other threads do."
 		}
 		return
 	}

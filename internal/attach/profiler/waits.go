@@ -17,6 +17,7 @@ type wait string
 
 const (
 	waitedIdle       wait = "nothing to do" // for work, for time, for a child
+	waitedCond       wait = "a condition or semaphore (for work, or for what other threads do)"
 	waitedLock       wait = "a lock of the program"
 	waitedFutex      wait = "a futex (a lock, or a pool's thread without work)"
 	waitedKernelLock wait = "a lock of the kernel"
@@ -136,6 +137,9 @@ func preempted(names []string) bool {
 	})
 }
 
+// restful reports whether a wait is usual where nothing is slow: for work, or for what sends it.
+func (w wait) restful() bool { return w == waitedIdle || w == waitedPipe || w == waitedCond }
+
 // waitByUser says what a futex is, by the program's functions that wait for it.
 func waitByUser(names []string) wait {
 	for _, n := range names {
@@ -150,12 +154,13 @@ func waitByUser(names []string) wait {
 			strings.Contains(n, "Monitor::lock"), strings.Contains(n, "parking_lot_core"):
 			return waitedLock
 		case strings.HasPrefix(n, "runtime.note"), n == "runtime.stopm", n == "runtime.mPark",
-			n == "runtime.findrunnable", n == "runtime.findRunnable",
-			strings.Contains(n, "pthread_cond_"), strings.Contains(n, "sem_wait"),
-			strings.Contains(n, "sem_timedwait"), n == "runtime.semasleep", strings.HasPrefix(n, "Parker::park"),
-			strings.Contains(n, "ObjectMonitor::wait"), strings.Contains(n, "condition_variable"),
+			n == "runtime.findrunnable", n == "runtime.findRunnable", n == "runtime.semasleep",
 			strings.Contains(n, "pthread_join"):
 			return waitedIdle
+		case strings.Contains(n, "pthread_cond_"), strings.Contains(n, "sem_wait"),
+			strings.Contains(n, "sem_timedwait"), strings.HasPrefix(n, "Parker::park"),
+			strings.Contains(n, "ObjectMonitor::wait"), strings.Contains(n, "condition_variable"):
+			return waitedCond
 		}
 	}
 	return ""
