@@ -33,11 +33,13 @@ type callTrace struct {
 	pid     int               // of the process that was traced; 0: not named
 	between float64           // s from calls that wait for work, time or a lock to the next line
 	spin    hangUp            // a hang-up that is reported and left
+	open    map[int]string    // by thread: its last call, which did not end
 	stuck   map[int]futexWait // by thread: for what it waits without a limit of time, and had not got it at the end
 }
 
 func newCallTrace() *callTrace {
-	return &callTrace{byName: map[string]*callSum{}, threads: map[int]bool{}, stuck: map[int]futexWait{}}
+	return &callTrace{byName: map[string]*callSum{}, threads: map[int]bool{}, open: map[int]string{},
+		stuck: map[int]futexWait{}}
 }
 
 func (t *callTrace) add(c *tracedCall) {
@@ -46,8 +48,12 @@ func (t *callTrace) add(c *tracedCall) {
 	if c.futex.addr != "" && len(t.stuck) < most {
 		t.stuck[c.tid] = c.futex
 	}
+	delete(t.open, c.tid)
 	if c.open {
 		t.pending++
+		if len(t.open) < most {
+			t.open[c.tid] = c.name
+		}
 		return
 	}
 	if c.resumed && t.pending > 0 {

@@ -20,10 +20,13 @@ var (
 	}}
 )
 
-// ofFunctions reports whether a table counts calls of functions, which ltrace does.
+// ofFunctions reports whether a table counts calls of functions, which ltrace does. Only ltrace
+// marks calls of the system.
 func ofFunctions(lines []paste.Line) bool {
 	return slices.ContainsFunc(lines, func(l paste.Line) bool {
-		return countHead(strings.TrimSpace(l.Text)) && strings.Contains(l.Text, "function")
+		text := strings.TrimSpace(l.Text)
+		row, ok := callRowOf(text)
+		return countHead(text) && strings.Contains(text, "function") || ok && strings.HasPrefix(row.name, "SYS_")
 	})
 }
 
@@ -38,6 +41,9 @@ type callRow struct {
 // callRowOf reads "52.51    0.041400          22      1842         1 write".
 func callRowOf(text string) (row callRow, ok bool) {
 	f := strings.Fields(text)
+	if name := demangled(f); name != "" {
+		f = append(f[:4:4], name)
+	}
 	if len(f) == 4 && numbers(f) {
 		f = append(f, nameless) // ltrace prints some functions without a name
 	}
@@ -64,6 +70,24 @@ func callRowOf(text string) (row callRow, ok bool) {
 	row.share /= 100
 	row.name = f[len(f)-1]
 	return row, true
+}
+
+// demangled is the name of a function of C++ with blanks in it, of a row whose first four fields are
+// numbers; "": it has none.
+func demangled(fields []string) string {
+	if len(fields) < 5 || !numbers(fields[:4]) || numbers(fields[4:5]) {
+		return ""
+	}
+	name := strings.Join(fields[4:], " ")
+	if !strings.Contains(name, "::") && !strings.Contains(name, "(") {
+		return ""
+	}
+	if i := strings.LastIndex(name, "operator"); i >= 0 {
+		return "operator"
+	}
+	name, _, _ = strings.Cut(name, "(")
+	name, _, _ = strings.Cut(name, "<")
+	return name[strings.LastIndexByte(name, ' ')+1:]
 }
 
 // nameless stands for the name that a row lacks.
@@ -94,6 +118,7 @@ func isName(s string) bool {
 }
 
 func countHead(text string) bool {
+	text = strings.TrimPrefix(text, "^C")
 	return strings.HasPrefix(text, "% time") && strings.Contains(text, "calls") && !strings.Contains(text, "cumulative")
 }
 
@@ -140,16 +165,13 @@ func straceNote(text string) bool {
 func readStraceCount(p *attach.Part) attach.Reading {
 	var rows []callRow
 	var total float64
-	calls, perName, ltrace := 0, map[string]float64{}, false
+	calls, perName, ltrace := 0, map[string]float64{}, ofFunctions(p.Lines)
 	byKind := map[waitKind]float64{}
 	worst, again := callRow{}, 0
 	said, ended := 0.0, false
 	for _, text := range texts(p) {
 		if row, ok := totalRowOf(text); ok {
 			said, ended = said+row.seconds, true
-		}
-		if countHead(text) && strings.Contains(text, "function") {
-			ltrace = true
 		}
 		row, ok := callRowOf(text)
 		if !ok || len(rows) >= most {

@@ -2,6 +2,7 @@ package profiler
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste/pattern"
@@ -11,6 +12,8 @@ import (
 type futexWait struct {
 	addr  string // "": it is none
 	value string // that the kernel was told to find there
+	// shared: it was not said that only threads of one process use it.
+	shared bool
 }
 
 // "futex(0x7f10, FUTEX_WAIT_PRIVATE, 2, NULL <unfinished ...>"
@@ -18,10 +21,55 @@ var futexForever = pattern.New(`^futex\((0x[0-9a-f]+), FUTEX_WAIT(?:_BITSET)?(?:
 
 func futexWaitOf(text string) futexWait {
 	if m := futexForever.FindStringSubmatch(text); m != nil {
-		return futexWait{m[1], m[2]}
+		return futexWait{m[1], m[2], !strings.Contains(text, "_PRIVATE")}
 	}
 	return futexWait{}
 }
+
+// stoppedCall is a call that had not ended when the text did, as a terminal shows it: without any
+// word of strace's.
+var stoppedCall = pattern.New(`^[a-z_0-9]+\((?:[^()=]|\([^()]*\))*$`)
+
+// stoppedCallOf reads such a line.
+func stoppedCallOf(text string) (c tracedCall, ok bool) {
+	if len(text) > 4096 {
+		return c, false
+	}
+	m := callHead.FindStringSubmatch(text)
+	if m == nil || !stoppedCall.MatchString(m[8]) {
+		return c, false
+	}
+	c, ok = tracedCallOf(text + " <unfinished ...>")
+	return c, ok && isSystemCall(c.name)
+}
+
+// unended says in which calls threads were when the trace ended; "": in none.
+func (t *callTrace) unended() string {
+	by := map[string]float64{}
+	for _, name := range t.open {
+		by[name]++
+	}
+	if len(by) == 0 {
+		return ""
+	}
+	var out []string
+	for _, name := range attach.Largest(by)[:min(3, len(by))] {
+		out = append(out, fmt.Sprintf("%s (%s)", name, attach.Plural(int(by[name]), "thread")))
+	}
+	line := "not ended when the trace did: " + strings.Join(out, ", ")
+	if len(t.stuck) == 1 && len(t.open) == 1 {
+		for _, w := range t.stuck {
+			if w.joins() {
+				line += fmt.Sprintf("; it waits as pthread_join does, for the end of thread %s", w.value)
+			}
+		}
+	}
+	return line
+}
+
+// joins reports whether a wait is that for the end of a thread: its number is the value, and the
+// futex may be shared.
+func (w futexWait) joins() bool { return w.shared && len(w.value) > 1 }
 
 // heldWaited is what glibc's mutexes, and others made like them, hold while a thread has them and
 // another waits. Conditions have other values.

@@ -124,7 +124,7 @@ func claimCalls(lines []paste.Line, wanted func(c *tracedCall) bool) int {
 	if c, ok := tracedCallOf(first); !ok && !traceNote(first) || ok && !wanted(&c) {
 		return 0
 	}
-	calls, sure, rest := 0, false, -1
+	calls, sure, rest, ended := 0, false, -1, false
 	n := claimed(lines, func(i int, text string) bool {
 		if i == rest {
 			return true
@@ -133,6 +133,13 @@ func claimCalls(lines []paste.Line, wanted func(c *tracedCall) bool) int {
 			text, rest = w, i+1
 		}
 		c, ok := tracedCallOf(text)
+		if !ok && !ended && i > 0 {
+			c, ended = stoppedCallOf(text)
+			ok = ended && wanted(&c)
+			sure = sure || ok && traceNote(strings.TrimSpace(lines[i-1].Text))
+		} else if ended {
+			return false
+		}
 		if ok {
 			calls++
 			sure = sure || c.seconds >= 0 || c.tid > 0 || c.at >= 0
@@ -203,6 +210,9 @@ func readCallLines(p *attach.Part) *callTrace {
 	before := tracedCall{at: -1}
 	for _, text := range callTexts(p) {
 		c, ok := tracedCallOf(text)
+		if !ok {
+			c, ok = stoppedCallOf(text)
+		}
 		if !ok {
 			continue
 		}
@@ -293,6 +303,9 @@ func (t *callTrace) reading(title, slows string) attach.Reading {
 	}
 	for _, s := range sums[:min(3, len(sums))] {
 		r.Figures = append(r.Figures, s.says())
+	}
+	if line := t.unended(); line != "" {
+		r.Figures = append(r.Figures, line)
 	}
 	r.Not = upper(slows) + "; a wait in epoll_wait, poll, futex or nanosleep is no loss by itself."
 	if t.waitForOne(&r) {
