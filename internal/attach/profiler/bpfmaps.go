@@ -29,6 +29,7 @@ var (
 type mapEntry struct {
 	name, key string
 	value     float64
+	stats     string     // of stats(): count, average and total, as printed
 	stack     stackBlock // of a key that is a stack
 }
 
@@ -75,7 +76,7 @@ func mapEntries(p *attach.Part) (out []mapEntry) {
 				e := mapEntry{name: m[1], key: m[2]}
 				value := m[3]
 				if _, total, ok := strings.Cut(value, "total "); ok {
-					value = total
+					value, e.stats = total, value
 				}
 				e.value, _ = number(value)
 				out = append(out, e)
@@ -140,7 +141,7 @@ func readMaps(p *attach.Part) attach.Reading {
 		if e.key != "" {
 			key += "[" + e.key + "]"
 		}
-		line := fmt.Sprintf("%s %s", key, count(e.value))
+		line := fmt.Sprintf("%s %s", key, cmp.Or(e.stats, count(e.value)))
 		if len(names) == 1 && total > 0 {
 			line += fmt.Sprintf(" (%s)", pct(e.value/total))
 		}

@@ -252,7 +252,7 @@ func readSlowFiles(t *bpfTable) attach.Reading {
 	}
 	l := t.latencies("LAT(ms)", 1e-3)
 	kinds, remote := map[string]float64{}, false // commit and getattr are calls to a server of files
-	names := map[string]string{"R": "read", "W": "write", "S": "sync", "O": "open", "C": "commit", "G": "getattr"}
+	names := map[string]string{"R": "read", "W": "write", "S": "sync", "F": "sync", "O": "open", "C": "commit", "G": "getattr"}
 	for _, row := range t.rows {
 		kind := row.at("T")
 		if kind == "" {

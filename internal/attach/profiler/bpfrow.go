@@ -192,7 +192,7 @@ func fit(columns, fields []string, comm, words int) (bpfRow, bool) {
 
 // isFigure reports whether a cell may stand in a column of numbers.
 func isFigure(value string) bool {
-	if value == "-" || strings.HasPrefix(value, "0x") {
+	if value == "-" || value == "LL_MAX" || strings.HasPrefix(value, "0x") {
 		return true
 	}
 	if _, ok := number(value); ok {

@@ -213,6 +213,8 @@ func delayMeaning(r *attach.Reading, waited, run, n, longest float64) {
 				Proof: []string{"a quota that is used up delays tasks in the same way"}})
 		r.Next = append(r.Next, ask("perf sched record -- sleep 10; perf sched latency -s max", 0,
 			"how long all tasks waited"))
+	case n < 50 && longest < 1:
+		r.Means = fmt.Sprintf("Of %s none waited a millisecond for a CPU: so few say no more.", attach.Plural(int(n), "switch"))
 	case n < 50:
 		r.Means = fmt.Sprintf("No mean follows from %s.", attach.Plural(int(n), "switch"))
 	case waited+run < 100 && longest < 20: // the recorder's own start is most of so little

@@ -349,6 +349,9 @@ func (s *stat) ofCPUs(name string) string {
 	return ""
 }
 
+// statIPC is the ratio that a row's own comment has.
+var statIPC = pattern.New(`^#\s+(\d+[.,]\d+)\s+insns? per cycle`)
+
 // statShare is the share that a row's own comment has.
 var statShare = pattern.New(`^#\s+(\d+[.,]\d+)\s*%\s+of all `)
 
@@ -359,10 +362,15 @@ func (s *stat) cycles(r *attach.Reading) {
 	insn, ok2 := s.first("instructions", "cpu_core/instructions/")
 	if ok1 && ok2 && cycles > 0 {
 		out = append(out, fmt.Sprintf("%.2f instructions per cycle", insn/cycles))
+	} else if m := statIPC.FindStringSubmatch(s.comment["instructions"]); m != nil {
+		ipc, _ := number(m[1])
+		out = append(out, fmt.Sprintf("%.2f instructions per cycle", ipc))
 	}
 	for _, pair := range [][3]string{{"branch-misses", "branches", "branches missed"},
 		{"cache-misses", "cache-references", "cache references missed"},
-		{"LLC-load-misses", "LLC-loads", "LLC loads missed"}, {"dTLB-load-misses", "dTLB-loads", "dTLB loads missed"}} {
+		{"LLC-load-misses", "LLC-loads", "LLC loads missed"}, {"dTLB-load-misses", "dTLB-loads", "dTLB loads missed"},
+		{"stalled-cycles-frontend", "cycles", "cycles stalled at the front end"},
+		{"stalled-cycles-backend", "cycles", "cycles stalled at the back end"}} {
 		part, ok1 := s.counts[pair[0]]
 		whole, ok2 := s.counts[pair[1]]
 		if ok1 && ok2 && whole > 0 {

@@ -34,6 +34,11 @@ var refused = []*attach.Kind{
 	{Name: "sslsniff", Claim: claimSniffed, Hints: []string{"----- DATA -----", "TIME(s)",
 		"READ/RECV", "WRITE/SEND", "HANDSHAKE"},
 		Refused: "sslsniff prints what went through TLS connections as plain text: passwords and personal data may be in it, and nothing of waiting. Take it off the ticket, and record the service: whystall diagnose --pid PID"},
+	{Name: "perf record", Context: true, Claim: linesLike(1, recorded), Hints: []string{"[ perf record: "},
+		Read: func(p *attach.Part) attach.Reading {
+			return attach.Reading{Title: "what perf record says of itself", State: attach.Context,
+				Means: "It says how much was recorded: what is in it, perf report says."}
+		}},
 	{Name: "systemd-analyze", Claim: claimBoot,
 		Hints: []string{"Startup finished in", "graphical.target", "multi-user.target",
 			".service", "The time when unit"},
@@ -43,6 +48,8 @@ var refused = []*attach.Kind{
 		Hints:   []string{"Flat profile:", "Each sample counts"},
 		Refused: "gprof shows CPU time of a program built for it, and no waiting. Attach perf report --stdio of the service, or record it: whystall diagnose --pid PID"},
 }
+
+var recorded = pattern.New(`^\[ perf record: (?:Woken up|Captured and wrote) .*\]$`)
 
 // linesLike claims lines of a form, if there are enough of them.
 func linesLike(least int, form *pattern.Regexp) func([]paste.Line) int {

@@ -69,6 +69,7 @@ var comments = []*pattern.Regexp{
 	pattern.New(`^\s*\*(?: |$)`),
 	pattern.New(`^\s*--(?: |$)`),
 	pattern.New(`^\s*;+(?: |$)`),
+	pattern.New(`^\|(?: |$)`),      // quotes in messages of commits
 	pattern.New(`^\s*[-•](?: |$)`), // lines of which a web page made a list
 	pattern.New(`^\+`),             // lines that a diff adds
 }
