@@ -24,6 +24,8 @@
 //	jvmother.go  ThreadInfo's text and jstack -F
 //	javacore.go  the dumps of IBM's JVMs and of OpenJ9
 //	pystack.go   pystack of a process or of a core
+//	actuator.go  a JVM's threads in JSON
+//	phpslow.go   where slow requests of PHP stood
 //	safepoint.go the JVM's log of stops of all threads
 //	gclog.go     the JVM's log of collections, of all versions
 //	gcpieces.go  of it: collections that somebody broke into pieces; ZGC's statistics
@@ -31,8 +33,10 @@
 //	gcjudge.go   what follows from its pauses
 //	gcmonitor.go Elasticsearch's log of time that went into collections
 //	v8gc.go      Node.js' collections, and its end where the heap is full
-//	jstat.go     jstat; what is in the heap; Node.js' report
-//	pyspy.go     py-spy, faulthandler; a traceback is refused
+//	jstat.go     jstat; what is in the heap
+//	nodereport.go  Node.js' diagnostic report
+//	pyspy.go     py-spy
+//	faulthandler.go  Python's faulthandler; a traceback is refused
 //	pyplaces.go  of it: functions of Python's libraries that wait
 //	pylone.go    of it: a dump of one thread
 //	pyspytop.go  py-spy top
@@ -43,5 +47,6 @@
 //	macsample.go macOS' sample
 //	dotnetdump.go  monitors and stacks as dotnet-dump prints them
 //	more.go      crash, dotnet-stack, Ruby; a crash's backtrace is refused
+//	foreign.go   stacks of Windows, Erlang's crash dump
 //	kinds.go     Kinds: the table of this room
 package stackdump

@@ -7,5 +7,6 @@ func Kinds() []*attach.Kind {
 	return []*attach.Kind{gdb, infoThreads, pyBT, agent, euStack, pmp, jstack, threadDump, pySpy,
 		pyStack, faultHandler, traceback, crash, javaCore, dotnet, dotnetDump, ruby, safepoint,
 		redisWatchdog, gameWatchdog, oneTrace,
-		macSample, lldb, gcLog, jstat, jvmHeap, nodeReport, gcMonitor, v8GC, pySpyTop, hsErr, hsMemory}
+		macSample, lldb, gcLog, jstat, jvmHeap, nodeReport, gcMonitor, v8GC, pySpyTop, hsErr, hsMemory,
+		windows, erlang, phpSlow, jsonThreads}
 }

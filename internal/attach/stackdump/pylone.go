@@ -50,7 +50,7 @@ func (d *dump) lonePython(r *attach.Reading) {
 	case n == 2:
 		line += ", called from " + t.frames[1].place()
 	case n > 2:
-		line += fmt.Sprintf(", called from %s, below %s", t.frames[1].place(), t.frames[n-1].place())
+		line += fmt.Sprintf(", called from %s, below %s", t.callerOfWaits(), t.frames[n-1].place())
 	}
 	r.State, r.Signs = attach.CannotTell, nil
 	r.Not = "One look at one thread: how long it is there, and how often, is not in it."
@@ -95,6 +95,16 @@ func (d *dump) lonePython(r *attach.Reading) {
 	}
 	r.Figures = []string{line}
 	r.Next = []attach.Next{again}
+}
+
+// callerOfWaits is the function that called the innermost one, past Python's own waits.
+func (t *thread) callerOfWaits() string {
+	for _, f := range t.frames[1 : len(t.frames)-1] {
+		if name := f.file[strings.LastIndexByte(f.file, '/')+1:]; name != "threading.py" && name != "queue.py" {
+			return f.place()
+		}
+	}
+	return t.frames[1].place()
 }
 
 // offCPU names the threads that stand off the CPU in code of the program's, where no rule says for

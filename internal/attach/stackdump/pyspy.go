@@ -22,57 +22,11 @@ var pySpy = &attach.Kind{
 	},
 }
 
-// faultHandler reads what Python's faulthandler prints of all threads.
-var faultHandler = &attach.Kind{
-	Name:  "Python faulthandler",
-	Hints: []string{"Thread 0x", "Current thread 0x", "Fatal Python error", "Timeout (", "  File \""},
-	Claim: claimFault,
-	Read: func(p *attach.Part) attach.Reading {
-		d := parsePython(p.Lines)
-		d.tool, d.whole = "Python faulthandler", "py-spy dump --pid PID"
-		r := d.readPython()
-		for _, l := range p.Lines {
-			if m := pyTimer.FindStringSubmatch(l.Text); m != nil {
-				r.Figures = append([]string{"a timer printed it, set to " + m[1] +
-					": what it watched was not done by then"}, r.Figures...)
-			}
-		}
-		return r
-	},
-}
-
-// traceback reads a Python traceback: an error, and no dump of a slow process.
-var traceback = &attach.Kind{
-	Name:    "Python traceback",
-	Hints:   []string{"Traceback (most recent call last)"},
-	Refused: "A traceback tells where an error came from, and nothing about time. For a slow process: py-spy dump --pid PID.",
-	Claim: func(lines []paste.Line) int {
-		if !strings.HasPrefix(lines[0].Text, "Traceback (most recent call last)") {
-			return 0
-		}
-		n := 1
-		for n < len(lines) && lines[n].Command == "" && strings.HasPrefix(lines[n].Text, " ") {
-			n++
-		}
-		if n == 1 {
-			return 0
-		}
-		if n < len(lines) && pyError.MatchString(lines[n].Text) {
-			n++
-		}
-		return n
-	},
-}
-
 var (
 	spyHeader  = pattern.New(`^Thread (?:0x)?([0-9A-Fa-f]+)(?:\.\.\.)?(?:/0x[0-9a-fA-F]+)? \(([a-z+]+)\)(?:: "(.*)")?$`)
 	spyProcess = pattern.New(`^Process (\d+): (.*)$`)
 	spyFrame   = pattern.New(`^ {4}(\S.*?) \(([^()]*?)(?::(\d+))?\)(?:\s+(?:#|<-).*)?$`)
 	spyNative  = pattern.New(`^ {4}([A-Za-z_][\w:~.@<>]*)(?: \(\))?$`) // of a library whose name is not printed
-	pyHeader   = pattern.New(`^(Current thread|Thread) 0x([0-9a-f]+)(?: \[(.*)\])? ?\((most recent call first|no Python frame|Python frame)`)
-	pyTimer    = pattern.New(`^Timeout \((\d+:\d\d:\d\d(?:\.\d+)?)\)!`)
-	pyFrame    = pattern.New(`^ {2,}File "(.*)", line (\d+) in (\S+)`)
-	pyError    = pattern.New(`^[\w.]+(Error|Exception|Exit|Interrupt|Warning)\b`)
 )
 
 func claimPySpy(lines []paste.Line) int {
@@ -109,37 +63,10 @@ func claimPySpy(lines []paste.Line) int {
 	return done(n, min(frames, heads))
 }
 
-func claimFault(lines []paste.Line) int {
-	if !pyHeader.MatchString(lines[0].Text) && !pyFrame.MatchString(lines[0].Text) &&
-		!strings.HasPrefix(lines[0].Text, "Fatal Python error") &&
-		!strings.HasPrefix(lines[0].Text, "Timeout (") {
-		return 0
-	}
-	n, heads := 0, 0
-	for i, l := range lines {
-		text := l.Text
-		switch {
-		case i > 0 && l.Command != "":
-			return done(n, heads)
-		case pyHeader.MatchString(text):
-			heads++
-			n = i + 1
-		case pyFrame.MatchString(text), strings.HasPrefix(text, "Fatal Python error"),
-			strings.HasPrefix(text, "  <no Python frame>"),
-			strings.HasPrefix(text, "Timeout ("), strings.HasPrefix(text, "Python runtime state"),
-			strings.HasPrefix(text, "Extension modules:"):
-			n = i + 1
-		case strings.TrimSpace(text) == "", strings.TrimSpace(text) == "...":
-		default:
-			return done(n, heads)
-		}
-	}
-	return done(n, heads)
-}
-
 func parsePython(lines []paste.Line) *dump {
 	d := &dump{}
 	var t *thread
+	outermost := false // stands first in each stack
 	start := func(name, state string, id int) {
 		t = &thread{name: name, state: state, id: id, n: 1}
 		d.threads = append(d.threads, t)
@@ -155,8 +82,15 @@ func parsePython(lines []paste.Line) *dump {
 			if m[1] == "Current thread" {
 				t.state = "current"
 			}
+		} else if m := stackPID.FindStringSubmatch(text); m != nil {
+			d.pid = atoi(m[1])
+		} else if name, state, id, ok := stackHeader(text); ok {
+			start(name, state, id)
+			outermost = true
 		} else if t == nil || len(t.frames) > 400 {
 			continue
+		} else if m := stackFrame.FindStringSubmatch(text); m != nil {
+			t.frames = append(t.frames, frame{fn: m[4], file: tail(m[2]), path: m[2], args: m[3]})
 		} else if m := pyFrame.FindStringSubmatch(text); m != nil {
 			t.frames = append(t.frames, frame{fn: m[3], file: tail(m[1]), path: m[1], args: m[2]})
 		} else if m := spyFrame.FindStringSubmatch(text); m != nil {
@@ -170,6 +104,9 @@ func parsePython(lines []paste.Line) *dump {
 	d.bare = all - len(d.threads)
 	old := slices.ContainsFunc(lines, func(l paste.Line) bool { return strings.HasPrefix(l.Text, "Python v2") })
 	for _, t := range d.threads {
+		if outermost {
+			slices.Reverse(t.frames)
+		}
 		t.old = old
 		t.placePython()
 	}
@@ -189,6 +126,10 @@ func tail(path string) string {
 // placePython says what a Python thread does. "idle" is py-spy's word for a thread that was off the
 // CPU, whatever it waited for.
 func (t *thread) placePython() {
+	if t.state == wantsGIL {
+		t.doing, t.kind, t.site = lock, interpreter, "take_gil"
+		return
+	}
 	if t.placeKnown() {
 		if t.exits() && t.doing == idle {
 			t.doing = signal // it waits for other threads, not for work

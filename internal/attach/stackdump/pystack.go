@@ -1,7 +1,7 @@
 package stackdump
 
 import (
-	"slices"
+	"cmp"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
@@ -15,7 +15,7 @@ var pyStack = &attach.Kind{
 	Hints: []string{"Traceback for thread ", "Core file information:"},
 	Claim: claimPyStack,
 	Read: func(p *attach.Part) attach.Reading {
-		d := parsePyStack(p.Lines)
+		d := parsePython(p.Lines)
 		d.tool, d.whole = "pystack", "pystack remote "+d.pidWord()
 		r := d.readPython()
 		if len(d.threads) == 1 && d.threads[0].gil() && len(r.Signs) == 0 {
@@ -64,36 +64,21 @@ func claimPyStack(lines []paste.Line) int {
 	return done(n, heads)
 }
 
-func parsePyStack(lines []paste.Line) *dump {
-	d := &dump{}
-	var t *thread
-	waits := map[*thread]bool{}
-	for _, l := range lines {
-		if m := stackPID.FindStringSubmatch(l.Text); m != nil {
-			d.pid = atoi(m[1])
-		} else if m := stackHead.FindStringSubmatch(l.Text); m != nil {
-			t = &thread{name: m[2], id: atoi(m[1]), n: 1}
-			if t.name == "" {
-				t.name = "thread " + m[1]
-			}
-			if strings.Contains(m[3], "Has the GIL") {
-				t.state = "active+gil"
-			}
-			waits[t] = strings.Contains(m[3], "Waiting for the GIL")
-			d.threads = append(d.threads, t)
-		} else if m := stackFrame.FindStringSubmatch(l.Text); m != nil && t != nil && len(t.frames) <= 400 {
-			t.frames = append(t.frames, frame{fn: m[4], file: tail(m[2]), path: m[2], args: m[3]})
-		}
+// stackHeader takes the head of one of pystack's threads: its name, its TID, and what it has to do
+// with the GIL.
+func stackHeader(text string) (name, state string, id int, ok bool) {
+	m := stackHead.FindStringSubmatch(text)
+	if m == nil {
+		return "", "", 0, false
 	}
-	all := len(d.threads)
-	d.dropEmpty()
-	d.bare = all - len(d.threads)
-	for _, t := range d.threads {
-		slices.Reverse(t.frames)
-		t.placePython()
-		if waits[t] {
-			t.doing, t.kind, t.site = lock, interpreter, "take_gil"
-		}
+	switch {
+	case strings.Contains(m[3], "Has the GIL"):
+		state = "active+gil"
+	case strings.Contains(m[3], "Waiting for the GIL"):
+		state = wantsGIL
 	}
-	return d
+	return cmp.Or(m[2], "thread "+m[1]), state, atoi(m[1]), true
 }
+
+// wantsGIL is the state of a thread that waits for the GIL, where the tool says so.
+const wantsGIL = "waits for the GIL"
