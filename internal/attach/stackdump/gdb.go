@@ -19,7 +19,7 @@ var gdb = &attach.Kind{
 	Session: func(first, next string) bool {
 		return looking.MatchString(next) && (looking.MatchString(first) || strings.HasPrefix(first, "thread apply"))
 	},
-	Yields: []string{"eu-stack", "crash bt"},
+	Yields: []string{"eu-stack", "crash bt", "gdb py-bt"},
 	Read: func(p *attach.Part) attach.Reading {
 		return readNative(p, "gdb backtrace", native)
 	},

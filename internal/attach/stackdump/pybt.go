@@ -13,52 +13,104 @@ import (
 // each with its line of source. The first letters may be cut off where a paste starts.
 var pyBT = &attach.Kind{
 	Name:  "gdb py-bt",
-	Hints: []string{"(most recent call first)"},
+	Hints: []string{"(most recent call first)", ", for file ", " file '", "#", "Thread "},
 	Claim: claimPyBT,
 	Read:  readPyBT,
 }
 
 var (
 	pyBTHead  = pattern.New(`^\s*(?:\(gdb\) )?(?:T?r?aceback|[a-z]{0,7}) ?\(most recent call first\):$`)
-	pyBTNote  = pattern.New(`^\s+(?:Waiting for |Garbage-collecting|<built-in method |\(frame information optimized out\))`)
+	pyBTNote  = pattern.New(`^\s+(?:Waiting for |Garbage-collecting|<built-in method |\(frame information optimized out\))|^\(?[Uu]nable to (?:locate|read) python frame`)
 	pyBTFrame = pattern.New(`^\s+File "(.*)", line (\d+), in (\S+)`)
+	// py-bt-full, and py-bt of its first versions, number the frames of C in which Python's are.
+	pyBTFull  = pattern.New(`^\s*#\d+ (?:Frame 0x[0-9a-f]+, for file (.*), line (\d+), in (\S+) \(|file '(.*)', in '(\S+)'$)`)
+	pyBTInner = pattern.New(`^\s*#\d+ ((?:Waiting for |Garbage-collecting|<built-in method ).*)`)
 	pyTakes   = pattern.New(`(?i)^(?:async )?with .*(?:lock|mutex|sem|cond)\w*(?:\(\))?(?: as \w+)?:$|\.acquire\(`)
 )
 
 func claimPyBT(lines []paste.Line) int {
-	if !pyBTHead.MatchString(lines[0].Text) {
+	first := lines[0].Text
+	if isHeader(first) && len(lines) > 1 {
+		first = lines[1].Text // of thread apply all py-bt
+	}
+	if _, ok := pyBTFrameOf(first); !ok && !pyBTHead.MatchString(first) && !pyBTInner.MatchString(first) {
 		return 0
 	}
-	n, frames := 1, 0
-	for n < len(lines) && lines[n].Command == "" {
-		text := lines[n].Text
+	frames, source := 0, false
+	n := attach.ClaimWhile(lines, func(_ int, text string) bool {
+		_, ok := pyBTFrameOf(text)
 		switch {
-		case pyBTFrame.MatchString(text):
+		case ok:
 			frames++
-		case pyBTNote.MatchString(text):
-		case frames > 0 && strings.HasPrefix(text, "    ") &&
-			pyBTFrame.MatchString(lines[n-1].Text): // its line of source
+		case source && strings.HasPrefix(text, "    "): // the line of source of the frame above it
+		case pyBTHead.MatchString(text), pyBTNote.MatchString(text), pyBTInner.MatchString(text),
+			isHeader(text):
 		default:
-			return attach.ClaimIf(frames > 0, n)
+			return false
 		}
-		n++
-	}
+		source = ok
+		return true
+	})
 	return attach.ClaimIf(frames > 0, n)
 }
 
+// pyBTFrameOf is the Python frame in a line.
+func pyBTFrameOf(text string) (f frame, ok bool) {
+	if m := pyBTFrame.FindStringSubmatch(text); m != nil {
+		return frame{fn: m[3], file: tail(m[1]), path: m[1], args: m[2]}, true
+	}
+	if m := pyBTFull.FindStringSubmatch(text); m != nil {
+		path := m[1] + m[4]
+		return frame{fn: m[3] + m[5], file: tail(path), path: path, args: m[2]}, true
+	}
+	return f, false
+}
+
+// pyBTThreads are the threads of thread apply all py-bt that are in Python code.
+func pyBTThreads(lines []paste.Line) *dump {
+	d := &dump{tool: "gdb py-bt", whole: "gdb -p PID -batch -ex 'thread apply all py-bt'"}
+	var t *thread
+	for _, l := range lines {
+		if m := headerLine.FindStringSubmatch(l.Text); m != nil && isHeader(l.Text) {
+			t = &thread{id: atoi(m[3]), name: m[4], n: 1}
+			d.threads = append(d.threads, t)
+		} else if f, ok := pyBTFrameOf(l.Text); ok && t != nil && len(t.frames) < 400 {
+			t.frames = append(t.frames, f)
+		}
+	}
+	all := len(d.threads)
+	d.dropEmpty()
+	d.bare = all - len(d.threads)
+	for _, t := range d.threads {
+		t.placePython()
+	}
+	return d
+}
+
 func readPyBT(p *attach.Part) attach.Reading {
+	if d := pyBTThreads(p.Lines); len(d.threads) > 1 {
+		return d.readPython()
+	}
 	r := attach.Reading{State: attach.CannotTell, Glance: true}
 	frames, place, source, waits := 0, "", "", ""
 	for i, l := range p.Lines {
-		if m := pyBTFrame.FindStringSubmatch(l.Text); m != nil {
+		if f, ok := pyBTFrameOf(l.Text); ok {
 			if frames++; frames == 1 {
-				place = fmt.Sprintf("%s (%s:%s)", m[3], tail(m[1]), m[2])
-				if i+1 < len(p.Lines) && !pyBTFrame.MatchString(p.Lines[i+1].Text) {
+				place = f.place()
+				if i+1 < len(p.Lines) && strings.HasPrefix(p.Lines[i+1].Text, "    ") {
 					source = strings.TrimSpace(p.Lines[i+1].Text)
 				}
 			}
-		} else if s := strings.TrimSpace(l.Text); frames == 0 && strings.HasPrefix(s, "Waiting for ") {
+			continue
+		}
+		s := strings.TrimSpace(l.Text)
+		if m := pyBTInner.FindStringSubmatch(l.Text); m != nil {
+			s = m[1]
+		}
+		if frames == 0 && strings.HasPrefix(s, "Waiting for ") {
 			waits = s
+		} else if frames == 0 && strings.HasPrefix(s, "<built-in method acquire of ") {
+			waits = "" // for that lock
 		}
 	}
 	r.Title = fmt.Sprintf("a thread's Python frames as gdb's py-bt prints them, %s", attach.Plural(frames, "frame"))
