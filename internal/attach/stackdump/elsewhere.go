@@ -126,8 +126,11 @@ func (d *dump) quiet(r *attach.Reading, t tally, list []*convoy) {
 		line := fmt.Sprintf("%s for a signal inside a statement or request: %s", waits(d.insideWork()), d.insideWhere())
 		r.Figures = append(r.Figures, line)
 		r.Means = "They do not wait for work: what they wait for, a row's lock, a commit or another thread, the stacks do not say."
-		r.Next = append(r.Next,
-			attach.Next{Command: "the server's own view: SHOW ENGINE INNODB STATUS, pg_stat_activity, or its request log", Why: "says what these requests wait for"})
+		next := attach.Next{Command: "the server's own view: SHOW ENGINE INNODB STATUS, pg_stat_activity, or its request log", Why: "says what these requests wait for"}
+		if d.whole != "" {
+			next = attach.Next{Command: d.whole, Why: "taken three times: which of them stay where they are"}
+		}
+		r.Next = append(r.Next, next)
 	case d.python() > 1:
 		r.State = attach.CannotTell
 		r.Figures = append(r.Figures,
@@ -177,6 +180,8 @@ func (d *dump) calm(t tally) string {
 		return fmt.Sprintf("No threads queue behind one lock. What %s for, the stacks do not say: pools without work look so.", waitFor(t.signal))
 	case joins > 0:
 		return fmt.Sprintf("No threads queue behind one lock. What %s for is that another thread ends: what that one does decides.", waitFor(joins))
+	case t.remote+t.table+t.disk+t.pooled+t.room+t.lock > 0:
+		return "No threads queue behind one lock."
 	}
 	return "No threads queue behind one lock; those that wait, wait for work, for events or for a time."
 }
@@ -291,7 +296,7 @@ func (d *dump) pools(r *attach.Reading, t tally) {
 // workMarks are functions below which a server does a client's work: who waits there is not idle.
 var workMarks = rule{names: []string{"mysql_execute_command", "dispatch_command", "mysql_parse",
 	"exec_simple_query", "PortalRun", "handler::*", "process_request", "handle_request",
-	"processRequest", "handleRequest", "HandleRequest"}}
+	"processRequest", "handleRequest", "HandleRequest", "HttpServlet.service", "doFilter", "doDispatch"}}
 
 // insideWork is how many threads wait for a signal inside a request, without any call that says
 // idle.

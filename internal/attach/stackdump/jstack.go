@@ -378,6 +378,11 @@ func placeJVM(t *thread) {
 			return
 		}
 		t.doing, t.kind = r.doing, r.kind
+		if r.doing == idle && r.depth == 0 && !has(0, "java.lang.Thread.sleep*") &&
+			workMarks.find(t.frames[i:], anything) >= 0 {
+			t.doing = signal // within a request it waits for what others do
+			return
+		}
 		t.joins = r.doing == idle && has(4, "java.lang.Thread.join")
 		if r.doing == remote || r.doing == pooled || r.doing == room {
 			t.call = short(t.frames[i].fn)

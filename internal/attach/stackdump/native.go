@@ -123,11 +123,11 @@ var native = []rule{
 		"vio_socket_io_wait", "do_command"}},
 
 	// Queues and pools of the program's own, by the words that people use for them.
-	{room, 0, inCond, 14, []string{"push", "push_back", "enqueue", "Push", "Enqueue", "put", "Put",
+	{room, 0, inCond, nearSite, []string{"push", "push_back", "enqueue", "Push", "Enqueue", "put", "Put",
 		"produce", "emplace_back"}},
-	{pooled, 0, inCond, 16, []string{"getConnection", "get_connection", "acquireConnection",
+	{pooled, 0, inCond, nearSite, []string{"getConnection", "get_connection", "acquireConnection",
 		"acquire_connection", "ConnectionPool::*", "checkout_connection", "borrow_connection"}},
-	{idle, 0, inCond, 16, []string{"pop", "pop_front", "Pop", "dequeue", "Dequeue", "take", "Take",
+	{idle, 0, inCond, nearSite, []string{"pop", "pop_front", "Pop", "dequeue", "Dequeue", "take", "Take",
 		"consume", "wait_for_work", "WaitForWork", "get_task", "getTask",
 		"wait_for_task", "run_worker", "*worker", "*Worker", "*pool", "*Pool", "wait_for_job",
 		"g_async_queue_pop*", "g_async_queue_timeout_pop*", "*consumer", "*Consumer",

@@ -59,9 +59,14 @@ type rule struct {
 	doing doing
 	kind  lockKind
 	under prim // the thread must sleep in this sort of call; anything: it need not
-	depth int  // how far from the innermost frame the function may be; 0: anywhere
+	depth int  // how far from the innermost frame the function may be; 0: anywhere; nearSite
 	names []string
 }
+
+// nearSite is the depth of a rule whose function waits, or calls the one that does, with at most one
+// between. Words such as worker and pool stand in every stack of a pool's thread, at work or
+// not.
+const nearSite = -3
 
 // prim is the sort of call in which a thread sleeps, or none.
 type prim int
@@ -360,6 +365,8 @@ func (r rule) find(frames []frame, p prim) int {
 	depth := len(frames)
 	if r.depth > 0 {
 		depth = min(depth, r.depth)
+	} else if r.depth == nearSite {
+		depth = near(frames, -nearSite)
 	}
 	for i, f := range frames[:depth] {
 		fn := short(f.fn)
@@ -370,6 +377,18 @@ func (r rule) find(frames []frame, p prim) int {
 		}
 	}
 	return -1
+}
+
+// near is how many frames there are up to the n-th that is no library's own.
+func near(frames []frame, n int) int {
+	for i, f := range frames {
+		if fn := short(f.fn); fn == "??" || !wrapper(fn) {
+			if n--; n == 0 {
+				return i + 1
+			}
+		}
+	}
+	return len(frames)
 }
 
 // caller is the function that called the rule's: the one that wants the lock.
