@@ -72,8 +72,8 @@ func callRowOf(text string) (row callRow, ok bool) {
 	return row, true
 }
 
-// demangled is the name of a function of C++ with blanks in it, of a row whose first four fields are
-// numbers; "": it has none.
+// demangled is the name of a function of C++ with blanks in it, of a row whose first four fields
+// are numbers; "": it has none.
 func demangled(fields []string) string {
 	if len(fields) < 5 || !numbers(fields[:4]) || numbers(fields[4:5]) {
 		return ""

@@ -63,8 +63,8 @@ type rule struct {
 	names []string
 }
 
-// nearSite is the depth of a rule whose function waits, or calls the one that does, with at most one
-// between. Words such as worker and pool stand in every stack of a pool's thread, at work or
+// nearSite is the depth of a rule whose function waits, or calls the one that does, with at most
+// one between. Words such as worker and pool stand in every stack of a pool's thread, at work or
 // not.
 const nearSite = -3
 
