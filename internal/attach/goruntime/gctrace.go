@@ -126,7 +126,8 @@ func readGCTrace(p *attach.Part) attach.Reading {
 	all, flaws := runs(p)
 	if len(all) == 0 {
 		return attach.Reading{Title: "gctrace, no line of it whole", State: attach.CannotTell, Flaws: flaws,
-			Means: "the lines are cut or damaged: nothing follows from them"}
+			Figures: partsOfLines(p.Lines),
+			Means:   "the lines are cut or damaged: no rate and no share of the time follows from them"}
 	}
 	best, g := mostOf(all)
 	switch {
@@ -146,6 +147,21 @@ func readGCTrace(p *attach.Part) attach.Reading {
 		g.Facts = append(g.Facts, attach.Fact{Name: FactGOMAXPROCS, Value: float64(last.ps)})
 	}
 	return g
+}
+
+// partsOfLines says what lines have whose end is cut off: up to three of them.
+func partsOfLines(lines []paste.Line) (out []string) {
+	for _, line := range lines {
+		at := gctraceAt(line.Text)
+		if at < 0 || len(out) == 3 {
+			continue
+		}
+		if c, ok := parseHead(line.Text[at:]); ok {
+			out = append(out, fmt.Sprintf("gc %d at %g s: GC used %s of the CPU since the program started; marking %s, stops %s and %s",
+				c.n, c.at, whole100(c.sinceStart), ms(c.mark), ms(c.stop1), ms(c.stop2)))
+		}
+	}
+	return out
 }
 
 // shownRuns is how many starts or processes are each told of. More are mostly those of a compiler.

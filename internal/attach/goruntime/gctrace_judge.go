@@ -103,7 +103,6 @@ func assisting(g *attach.Reading, s gcSum, cs []cycle) {
 	}
 	proof := fmt.Sprintf("while GC marks, assists do %s of the marking, on %s of the Ps' time",
 		percent(ofMark), percent(ofPs))
-	g.Figures = append([]string{proof}, g.Figures...)
 	g.State = attach.CannotTell
 	g.Means = "GC costs little over all time; but who allocates while it marks does most of the marking, and is slow then"
 	g.Not = fmt.Sprintf("how many requests meet a cycle: GC marks %s of the time", percent(s.markShare))

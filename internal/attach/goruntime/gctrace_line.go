@@ -136,29 +136,42 @@ func cutUnit(s, unit string) (string, bool) {
 	return s[:at], true
 }
 
-func parseConcurrent(line string) (c cycle, ok bool) {
+// parseHead parses a line of Go 1.5 or later as far as its times by the clock, whatever follows.
+func parseHead(line string) (cycle, bool) {
+	rest, ok := strings.CutPrefix(line, "gc ")
+	c, _, isHead := parseClock(rest)
+	return c, ok && isHead
+}
+
+// parseClock parses "7 @1.234s 5%: 0.018+1.2+0.003 ms clock", and returns what follows.
+func parseClock(line string) (c cycle, parts []string, ok bool) {
 	head, rest, ok := strings.Cut(line, ": ")
 	f := strings.Fields(head)
 	if !ok || len(f) != 3 {
-		return c, false
+		return c, nil, false
 	}
 	var okN, okT, okP bool
 	c.n, okN = whole(f[0])
 	c.at, okT = number(strings.TrimSuffix(strings.TrimPrefix(f[1], "@"), "s"))
 	c.sinceStart, okP = number(strings.TrimSuffix(f[2], "%"))
 	if !okN || !okT || !okP || !strings.HasSuffix(f[1], "s") || !strings.HasSuffix(f[2], "%") {
+		return c, nil, false
+	}
+	parts = strings.Split(rest, ", ")
+	clock, isClock := cutUnit(parts[0], "ms clock")
+	return c, parts[1:], isClock && c.clock(strings.TrimSpace(clock))
+}
+
+func parseConcurrent(line string) (c cycle, ok bool) {
+	c, parts, ok := parseClock(line)
+	if !ok || len(parts) < 3 {
 		return c, false
 	}
-	parts := strings.Split(rest, ", ")
-	if len(parts) < 4 {
+	cpu, isCPU := cutUnit(parts[0], " ms cpu")
+	if !isCPU || !c.cpu(cpu) {
 		return c, false
 	}
-	clock, isClock := cutUnit(parts[0], " ms clock")
-	cpu, isCPU := cutUnit(parts[1], " ms cpu")
-	if !isClock || !isCPU || !c.clock(clock) || !c.cpu(cpu) {
-		return c, false
-	}
-	for _, part := range parts[2:] {
+	for _, part := range parts[1:] {
 		part = strings.TrimSpace(part)
 		goal, isGoal := cutUnit(part, " MB goal")
 		switch {

@@ -51,6 +51,14 @@ func markText(s gcSum, cs []cycle) (out string) {
 	return out
 }
 
+// medianOf is the word behind a median; "": there is one value only.
+func medianOf(cs []cycle) string {
+	if len(cs) == 1 {
+		return ""
+	}
+	return " (median)"
+}
+
 // printedText is GC's share of the CPU since the start, as the lines print it.
 func printedText(cs []cycle) string {
 	most, last := mostSince(cs), cs[len(cs)-1].sinceStart
@@ -70,9 +78,10 @@ func apart(s gcSum) string {
 
 // beforeText is the most that was seen in the cycles that are left out.
 func beforeText(cs []cycle) string {
-	mark, live := 0.0, 0.0
+	mark, stop, live, size := 0.0, 0.0, 0.0, 0.0
 	for _, c := range cs {
-		mark, live = max(mark, c.mark), max(live, c.live)
+		mark, stop = max(mark, c.mark), max(stop, c.stop1, c.stop2)
+		live, size = max(live, c.live), max(size, c.before)
 	}
-	return fmt.Sprintf("before them, %s: marking %s at most, beside the program, and up to %.0f MB live", cyclesText(cs), ms(mark), live)
+	return fmt.Sprintf("before them, %s: marking %s at most, beside the program, stops %s at most, and a heap of up to %.0f MB, %.0f MB live", cyclesText(cs), ms(mark), ms(stop), size, live)
 }

@@ -220,17 +220,18 @@ func readConcurrent(r *run) attach.Reading {
 		g.Title += "; " + printedText(r.cycles)
 	default:
 		g.Figures = append(g.Figures,
-			fmt.Sprintf("%smarking takes %s (median)%s%s; GC used %s of the CPU since the program started",
-				apart(s), ms(s.medianMark), markText(s, cs), forcedText(s, len(cs)), whole100(last.sinceStart)))
+			fmt.Sprintf("%smarking takes %s%s%s%s; GC used %s of the CPU since the program started",
+				apart(s), ms(s.medianMark), medianOf(cs), markText(s, cs), forcedText(s, len(cs)), whole100(last.sinceStart)))
 	}
+	before := ""
 	if len(cs) < len(r.cycles) {
 		g.Title += fmt.Sprintf("; figures of gc %d to %d, %s", cs[0].n, last.n, leftOut(cs[0]))
-		g.Figures = append(g.Figures, beforeText(r.cycles[:len(r.cycles)-len(cs)]))
+		before = "; " + beforeText(r.cycles[:len(r.cycles)-len(cs)])
 	}
 	if last.cpus() < float64(last.ps) {
 		g.Title += fmt.Sprintf("; GOMAXPROCS %d on %s", last.ps, last.places())
 	}
-	g.Figures = append(g.Figures, stopText(s), heapFigure(cs, last))
+	g.Figures = append(g.Figures, stopText(s), heapFigure(cs, last)+before)
 	judgeGC(&g, s, cs)
 	if s.stalled > 0 {
 		g.Figures = append([]string{stalledText(s, len(cs))}, g.Figures...)
@@ -374,13 +375,27 @@ func rises(live []float64) bool {
 	return len(live) >= someCycles && live[len(live)-1] >= slices.Max(live) && 5*up >= 4*(len(live)-1)
 }
 
+// falls reports whether a heap has fallen below half of what it was: then it comes and goes.
+func falls(live []float64) bool {
+	most := 0.0
+	for _, v := range live {
+		if most = max(most, v); most >= heapGrown && 2*v < most {
+			return true
+		}
+	}
+	return false
+}
+
 func heapFigure(cs []cycle, last cycle) string {
 	var live, goal []float64
 	for _, c := range cs {
 		live, goal = append(live, c.live), append(goal, c.goal)
 	}
 	t := fmt.Sprintf("heap: %.0f MB live (median)", attach.Median(live))
-	if first := live[0]; last.live >= heapGrown && last.live >= 2*first &&
+	if least, most := slices.Min(live), slices.Max(live); falls(live) {
+		t += fmt.Sprintf(", %.0f to %.0f MB", least, most)
+	}
+	if first := live[0]; last.live >= heapGrown && last.live >= 2*first && !falls(live) &&
 		(last.live >= 2*attach.Median(live) || rises(live)) {
 		t = fmt.Sprintf("heap: it grows from %.0f MB live in gc %d to %.0f MB in gc %d", first,
 			cs[0].n, last.live, last.n)
