@@ -42,6 +42,8 @@ type profile struct {
 	vague     bool    // of a heap: live or allocated is not said
 	differ    bool    // from another profile: what is negative is less
 	shown     float64 // the share of the total that a table shows; 0: all, or not printed
+	partial   bool    // a table shows the first rows only
+	byCum     bool    // these are sorted by the sum with what a function calls
 	flat      map[string]float64
 	cum       map[string]float64
 	stacks    []sampled // empty: only the sums above are printed
@@ -235,7 +237,7 @@ func (p *profile) figures(r *attach.Reading, unit func(float64) string) {
 	}
 	if fn := most(p.flat, named); fn != "" {
 		of := ""
-		if p.shown > 0 && p.shown < 0.5 {
+		if p.partial && p.byCum {
 			of = ", of what is shown"
 		}
 		r.Figures = append(r.Figures, fmt.Sprintf("most in itself%s: %s, %s%s", of, fn, unit(p.flat[fn]), p.of(p.flat[fn]))+
@@ -243,6 +245,9 @@ func (p *profile) figures(r *attach.Reading, unit func(float64) string) {
 	}
 	if own != "" && p.cum[own] >= worthNaming*p.total {
 		outside := "outside the runtime"
+		if p.partial && !p.byCum {
+			outside = "of what is shown, outside the runtime"
+		}
 		if p.cum[most(p.cum, func(fn string) bool { return strings.HasPrefix(fn, "net/http.") })] > p.cum[own] {
 			outside += " and net/http"
 		}

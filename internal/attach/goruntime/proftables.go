@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // tables takes the lines of a part one by one.
@@ -125,6 +126,9 @@ func (p *profile) book(r row) {
 	}
 }
 
+// topOf is how many rows of how many a table has.
+var topOf = pattern.New(`^Showing top (\d+) nodes out of (\d+)`)
+
 // head takes "Type: cpu", "Duration: 6.05s, Total samples = 11.88s (196.50%)" and "Showing nodes
 // accounting for 10.91s, 91.84% of 11.88s total".
 func (p *profile) head(t string) {
@@ -138,8 +142,16 @@ func (p *profile) head(t string) {
 	if strings.HasPrefix(t, "Fetching profile ") {
 		p.named(t)
 	}
-	if v, ok := oldTotal(t); ok && p.total == 0 {
-		p.total = v
+	if v, ok := oldTotal(t); ok {
+		if p.total == 0 {
+			p.total = v
+		}
+		f := strings.Fields(strings.Trim(t, ")"))
+		share, _ := number(strings.Trim(f[len(f)-1], "(%"))
+		p.shown = max(p.shown, share/100)
+	}
+	if m := topOf.FindStringSubmatch(t); m != nil && m[1] != m[2] {
+		p.partial = true
 	}
 	if rest, ok := strings.CutPrefix(t, "Total: "); ok && strings.HasSuffix(rest, " samples") {
 		p.kind, p.perSample = profCPU, true

@@ -323,7 +323,7 @@ func readPprof(part *attach.Part) attach.Reading {
 	}
 	t.closeTrace()
 	p := t.p
-	p.unseen = !t.locksListed()
+	p.unseen, p.byCum = !t.locksListed(), t.byCum
 	if p.total == 0 {
 		p.total = t.byRow
 	}
