@@ -1,6 +1,7 @@
 package goruntime
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -82,8 +83,8 @@ func short(v float64) string {
 }
 
 // longestRun is the samples of one start of a program: its time only grows, and its Ps stay. It
-// returns how many starts there are.
-func longestRun(all []snapshot) (best []snapshot, starts int) {
+// returns those of other starts as well, and how many starts there are.
+func longestRun(all []snapshot) (best, rest []snapshot, starts int) {
 	from := 0
 	for i := 1; i <= len(all); i++ {
 		if i < len(all) && all[i].at >= all[i-1].at {
@@ -91,11 +92,19 @@ func longestRun(all []snapshot) (best []snapshot, starts int) {
 		}
 		starts++
 		if i-from > len(best) {
-			best = all[from:i]
+			best, rest = all[from:i], slices.Concat(all[:from], all[i:])
 		}
 		from = i
 	}
-	return best, starts
+	return best, rest, starts
+}
+
+// besideText says what the samples of other starts amount to: how many they are, and the longest
+// queue.
+func besideText(rest []snapshot) string {
+	most := slices.MaxFunc(rest, func(a, b snapshot) int { return cmp.Compare(a.perP(), b.perP()) })
+	return fmt.Sprintf("; beside them, of another start or process, %s with %d runnable at most on %s",
+		count(len(rest), "sample", "samples"), most.runnable(), count(most.ps, "P", "Ps"))
 }
 
 // queued reports whether goroutines wait long for a P.

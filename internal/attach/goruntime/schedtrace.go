@@ -240,8 +240,11 @@ func readSched(p *attach.Part) attach.Reading {
 	if all[0].headless {
 		all = all[1:]
 	}
-	all, starts := longestRun(all)
-	if starts > 1 {
+	all, rest, starts := longestRun(all)
+	beside := ""
+	if starts == 2 {
+		beside = besideText(rest)
+	} else if starts > 2 {
 		r.Flaws = append(r.Flaws,
 			fmt.Sprintf("the samples are of %d starts or processes; the one with most samples is read", starts))
 	}
@@ -254,7 +257,7 @@ func readSched(p *attach.Part) attach.Reading {
 	if len(all) > 1 {
 		over = " over " + seconds(all[len(all)-1].at-all[0].at)
 	}
-	r.Title = fmt.Sprintf("schedtrace, %s%s, GOMAXPROCS %d", count(len(all), "sample", "samples"), over, ps)
+	r.Title = fmt.Sprintf("schedtrace, %s%s, GOMAXPROCS %d", count(len(all), "sample", "samples"), over, ps) + beside
 	var perP []float64
 	long, idle, spinning, threads := 0, 0, 0, 0
 	most := samples[0]
