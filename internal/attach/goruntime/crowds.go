@@ -326,6 +326,12 @@ func (p *picture) readCrowds(r *attach.Reading) {
 		r.Means = fmt.Sprintf("so many goroutines asleep in %s are work that comes faster than it ends, or a leak; it costs memory and work of GC, and is no cause of latency by itself", fn)
 		r.Next = append(r.Next, attach.Next{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=1' a minute later", Why: "a number that only grows, while the load does not, is a leak"})
 	}
+	if g := p.group(); g.n >= manyLeaked && (g.kind == waitGroup || g.kind == waitCond) &&
+		len(r.Signs) == 0 && r.Means == "" {
+		r.State = attach.CannotTell
+		r.Means = fmt.Sprintf("so many goroutines that wait alike in %s for others are work that comes faster than it ends, or a leak; it costs memory and work of GC, and is no cause of latency by itself", g.at.fn)
+		r.Next = append(r.Next, attach.Next{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=1' a minute later", Why: "a number that only grows, while the load does not, is a leak"})
+	}
 	if n := p.kinds[waitRun]; (n >= manyRunning || n >= manyRunning/2 && 2*n >= p.n) && len(r.Signs) == 0 {
 		r.State = attach.CannotTell
 		r.Means = "many goroutines are runnable at once: they wait for a P, in this moment"

@@ -320,6 +320,10 @@ func clip(s string) string {
 // someOfAll is "142 out of 152 goroutines", "30 of the 41 goroutines": the first number counts.
 var someOfAll = pattern.New(`(?i)\b([0-9][0-9,]*) (?:goroutines )?(?:out )?of (?:the |all |our |a total of )*~?[0-9][0-9,]*\b`)
 
+// numberWords are the numbers from two on.
+var numberWords = []string{"two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
+	"eleven", "twelve"}
+
 // countInProse finds "3200 goroutines", "302 of these" or "40x" in what a person wrote.
 func countInProse(s string) (n int) {
 	at := someOfAll.FindStringIndex(s)
@@ -340,6 +344,9 @@ func countInProse(s string) (n int) {
 		word = strings.ReplaceAll(strings.Trim(word, "():,.~`*"), ",", "")
 		number, times := strings.CutSuffix(strings.TrimSuffix(word, "×"), "x")
 		v, ok := whole(number)
+		if at := slices.Index(numberWords, strings.ToLower(word)); at >= 0 && strings.HasPrefix(next, "of ") {
+			v, ok = at+2, true
+		}
 		if !ok || v < 2 {
 			continue
 		}

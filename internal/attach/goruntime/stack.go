@@ -76,7 +76,7 @@ func (s *stack) whole() bool {
 // through is the first function below the innermost that is no library's for time and connections.
 func (s *stack) through() string {
 	for _, f := range s.frames[s.panicked():] {
-		if !library(f.fn) && !strings.HasPrefix(f.fn, "time.") &&
+		if !library(f.fn) && f.fn != "panic" && !strings.HasPrefix(f.fn, "time.") &&
 			!strings.HasPrefix(f.fn, "net.") && !strings.HasPrefix(f.fn, "bufio.") && f.fn != s.own().fn {
 			return f.fn
 		}
@@ -105,7 +105,7 @@ func packageOf(fn string) string {
 
 // panicked is how many frames say that a goroutine panics; 0: it does not.
 func (s *stack) panicked() int {
-	for i := len(s.frames) - 1; i >= 0 && s.state == "running"; i-- {
+	for i := len(s.frames) - 1; i >= 0 && (s.state == "running" || s.state == ""); i-- {
 		if fn := s.frames[i].fn; fn == "panic" || fn == "runtime.gopanic" {
 			return (i + 1) % len(s.frames) // who panicked may be cut off
 		}

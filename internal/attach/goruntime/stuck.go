@@ -123,7 +123,12 @@ func (p *picture) readSelf(r *attach.Reading) {
 	default:
 		return
 	}
-	if p.crash != "" && s.panicked() > 0 {
+	switch {
+	case s.panicked() == 0:
+	case p.crash == "":
+		r.Means = fmt.Sprintf("%s panicked, and what called it wrote this stack: a bug, which says nothing of waiting, nor of the others", s.own().fn)
+		r.Not = "that the program ended: who reports a panic may go on, or end it"
+	default:
 		r.Means = fmt.Sprintf("%s panicked, and what called it caught and reported that: a bug, which says nothing of waiting, nor of the others", s.own().fn)
 		r.Not = "that the program ended: who reports a panic may go on, or end it"
 	}
