@@ -20,7 +20,8 @@
 //	softbreaks.go  lines of mails in quoted-printable
 //	views.go    Views: other readings of a paste of which little is known
 //	unrolled.go  of them: lines that a logger wrote into one
-//	tailed.go   names of pods and containers before lines
+//	tabled.go   of them: tables of Markdown
+//	tailed.go   names of pods, containers and hosts before lines
 //	remarks.go  what a person wrote behind a tool's lines
 //	pattern/    expressions that are compiled when first used
 package paste

@@ -8,26 +8,48 @@ import (
 // untailed is the lines without the two words that what tails the logs of several pods puts before
 // each: the pod, which has a mark in its name, and the container. Only runs of lines that have the
 // same two are taken for that; nil where there is none.
-func untailed(lines []Line) (out []Line) {
+func untailed(lines []Line) []Line { return unheaded(lines, tailHead, leastViewed) }
+
+// unhosted is the lines without the host that a shell for many hosts puts before each, "node7: ".
+// Only runs that are a paragraph of their own are taken for that; nil where there is none.
+func unhosted(lines []Line) []Line { return unheaded(lines, hostHead, 0) }
+
+// unheaded takes off what runs of lines start with, so many lines at least; 0: two, without other
+// lines next to them. nil: there is no such run.
+func unheaded(lines []Line, headOf func(Line) string, least int) (out []Line) {
+	apart := func(at int) bool {
+		return at < 0 || at >= len(lines) || lines[at].Text == "" || lines[at].Command != ""
+	}
 	for i := 0; i < len(lines); {
-		head := tailHead(lines[i])
+		head := headOf(lines[i])
 		n := 0
 		for head != "" && i+n < len(lines) && lines[i+n].Command == "" &&
 			(lines[i+n].Text == head || strings.HasPrefix(lines[i+n].Text, head+" ")) {
 			n++
 		}
-		if n >= leastViewed {
+		if least > 0 && n >= least || least == 0 && n >= 2 && apart(i-1) && apart(i+n) {
 			if out == nil {
 				out = slices.Clone(lines)
 			}
 			for j := i; j < i+n; j++ {
 				out[j].Text = strings.TrimPrefix(strings.TrimPrefix(out[j].Text, head), " ")
-				out[j].Source = head
+				out[j].Source = strings.TrimSuffix(head, ":")
 			}
 		}
 		i += max(n, 1)
 	}
 	return out
+}
+
+// hostHead is the first word of a line, where it may be a host's name with a colon; "": it is none.
+func hostHead(l Line) string {
+	host, _, ok := strings.Cut(l.Text, ": ")
+	if !ok || l.Command != "" || len(host) > 64 || host == "" || !('a' <= host[0] && host[0] <= 'z') ||
+		strings.Trim(host, "abcdefghijklmnopqrstuvwxyz0123456789-.") != "" ||
+		!strings.ContainsAny(host, "0123456789-.") {
+		return ""
+	}
+	return host + ":"
 }
 
 // tailHead is the first two words of a line, where the first may be a pod's name; "": it is none.

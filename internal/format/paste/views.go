@@ -26,7 +26,13 @@ func Views(lines []Line) (out [][]Line) {
 	if v := unprompted(lines); v != nil {
 		out = append(out, v)
 	}
+	if v := tabled(lines); v != nil {
+		out = append(out, v)
+	}
 	if v := untailed(lines); v != nil {
+		out = append(out, v)
+	}
+	if v := unhosted(lines); v != nil {
 		out = append(out, v)
 	}
 	if v := uncommented(lines); v != nil {
