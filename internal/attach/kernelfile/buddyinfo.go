@@ -185,15 +185,18 @@ const (
 	hugeLeast = 0.05
 )
 
-// judgeZones says what the free lists can serve. The zone DMA is 16 MiB for old devices and left
-// out.
+// old reports whether a zone is the 16 MiB that x86 keeps for old devices. Elsewhere a zone of that
+// name may be most of memory.
+func (z zone) old() bool { return z.name == "DMA" && z.free(0) <= 16<<20 }
+
+// judgeZones says what the free lists can serve. The zone for old devices is left out.
 func judgeZones(zones []zone) (r attach.Reading) {
 	var free, huge, pieces, cma float64
 	var small []zone // with memory, and next to none of it in large blocks
 	for _, z := range zones {
 		r.Facts = append(r.Facts, attach.Fact{Name: FactBuddyFree, Value: z.free(0), Of: z.String()},
 			attach.Fact{Name: FactBuddyHuge, Value: z.over(hugeBlock), Of: z.String()})
-		if z.name == "DMA" && len(zones) > 1 {
+		if z.old() && len(zones) > 1 {
 			continue
 		}
 		r.Figures = append(r.Figures, zoneText(z))
@@ -239,7 +242,7 @@ func judgeZones(zones []zone) (r attach.Reading) {
 		}
 		of := "the zones listed"
 		if len(r.Figures) < len(zones) {
-			of += " but DMA, which is for old devices"
+			of += " but DMA, which on x86 is for old devices"
 		}
 		r.Means = fmt.Sprintf("Only %s is free in %s%s. That is usual where page cache fills memory, and a shortage where it does not: the watermarks and MemAvailable tell.", mem(free), of, aside)
 		if most := largestOf(zones); free > 0 && most <= costly {
@@ -269,7 +272,7 @@ const costly = 32 << 10
 // largestOf is the bytes of the largest free block of the zones; the zone DMA is left out.
 func largestOf(zones []zone) (most float64) {
 	for _, z := range zones {
-		if n := z.largest(); n >= 0 && (z.name != "DMA" || len(zones) == 1) {
+		if n := z.largest(); n >= 0 && (!z.old() || len(zones) == 1) {
 			most = max(most, z.block(n))
 		}
 	}
@@ -298,7 +301,7 @@ func without(list []string, out string) []string {
 func served(zones []zone, worst zone) bool {
 	var free, huge float64
 	for _, z := range zones {
-		if z.node == worst.node && z.name != "DMA" {
+		if z.node == worst.node && !z.old() {
 			free, huge = free+z.free(0), huge+z.over(hugeBlock)
 		}
 	}
@@ -309,7 +312,7 @@ func served(zones []zone, worst zone) bool {
 func elsewhere(zones []zone, worst zone) string {
 	var best zone
 	for _, z := range zones {
-		if z.name != "DMA" && z.String() != worst.String() && z.over(hugeBlock) > best.over(hugeBlock) {
+		if !z.old() && z.String() != worst.String() && z.over(hugeBlock) > best.over(hugeBlock) {
 			best = z
 		}
 	}

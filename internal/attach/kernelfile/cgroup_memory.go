@@ -176,7 +176,7 @@ func (g memGroup) readStat(r *attach.Reading) float64 {
 		r.Facts = append(r.Facts, attach.Fact{Name: FactGroupLimit, Value: limit})
 		if ratio(anon, limit) >= 0.85 {
 			r.State = attach.CannotTell
-			r.Means = fmt.Sprintf("Anonymous memory is %s of the limit: little is left for page cache, which then has to be freed again and again.", percent(ratio(anon, limit)))
+			r.Means = fmt.Sprintf("Anonymous memory is %s of the limit: little is left for page cache.", percent(ratio(anon, limit)))
 			r.Signs = append(r.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Risk,
 				Proof: r.Figures[len(r.Figures)-1:]})
 		}
@@ -322,7 +322,7 @@ func (g memGroup) readEvents(r *attach.Reading) {
 		}
 		if n := grow.by("max") + grow.by("high"); enough(n, grow.seconds, stallRate, stallTotal) {
 			r.State = attach.Ill
-			r.Means = "The group hits its memory limit all the time, and its threads have to free memory themselves."
+			r.Means = "The group hits its memory limit again and again, and its threads have to free memory themselves."
 			r.Signs = append(r.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Found,
 				Sure: finding.Possible, Proof: r.Figures[:1]})
 			return

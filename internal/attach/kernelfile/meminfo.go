@@ -198,12 +198,18 @@ func memFigures(m pairs) (out []string) {
 	if m.has("Dirty") {
 		out = append(out, fmt.Sprintf("%s dirty, %s being written", mem(m.get("Dirty")), mem(m.get("Writeback"))))
 	}
-	if slab := m.get("Slab"); slab > 0.2*total && total > 0 {
-		text := fmt.Sprintf("%s of the kernel's objects (slab, %s of the memory)", mem(slab), percent(slab/total))
+	if slab := m.get("Slab"); slab > 0.2*total && slab > 0 {
+		text := mem(slab) + " of the kernel's objects (slab)"
+		if total > 0 {
+			text = fmt.Sprintf("%s of the kernel's objects (slab, %s of the memory)", mem(slab), percent(slab/total))
+		}
 		if m.has("SReclaimable") {
 			text += fmt.Sprintf(", %s of which can be given back", mem(m.get("SReclaimable")))
 		}
 		out = slices.Insert(out, min(1, len(out)), text)
+		if total == 0 && m.has("Cached") {
+			out = append(out, mem(m.get("Cached"))+" page cache")
+		}
 	}
 	if rest := uncounted(m); rest > 0.15*total {
 		out = append(out, fmt.Sprintf("%s (%s) is in no count here: it is neither free, page cache nor anonymous", mem(rest), percent(rest/total)))
