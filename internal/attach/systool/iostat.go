@@ -30,7 +30,7 @@ func iostatDevices(f []string) bool {
 	has := func(n ...string) bool {
 		return slices.ContainsFunc(n, func(s string) bool { return slices.Contains(f, s) })
 	}
-	first := f[0] == "Device" || f[0] == "Device:" || f[0] == "Disk:"
+	first := strings.TrimRight(f[0], ":：") == "Device" || f[0] == "Disk:"
 	last := f[len(f)-1] == "Device"
 	return first && has("tps", "r/s", "await", "rrqm/s") || last &&
 		has("r/s", "w/s", "d/s", "f/s", "tps", "aqu-sz", "%util")
@@ -89,21 +89,26 @@ func iostatRow(names, f []string) bool {
 	return true
 }
 
-// disk is what one report says of a device: rows of figures, with the names of their columns. The
-// names are one list for all devices and reports of a table: a map for each took seven times the
-// memory of the text.
+// disk is what one report says of a device: its rows as they stand, with the names of their
+// columns, which are one list for all devices and reports of a table. Figures are read when asked
+// for: kept, they took more memory than the text.
 type disk []diskRow
 
 type diskRow struct {
-	names  []string
-	values []float64
+	names []string
+	text  string
 }
 
 // get is the figure of a column; ok: it is there. Where two tables have it, the later one counts.
 func (d disk) get(column string) (v float64, ok bool) {
 	for _, r := range slices.Backward(d) {
 		if i := slices.Index(r.names, column); i >= 0 {
-			return r.values[i], true
+			unit := 1.0
+			if strings.HasPrefix(column, "rkB") || strings.HasPrefix(column, "wkB") || strings.HasPrefix(column, "kB") {
+				unit = 1024
+			}
+			v, _ = size(strings.TrimSuffix(nth(r.text, i), "%"), unit)
+			return v, true
 		}
 	}
 	return 0, false
@@ -152,8 +157,11 @@ func parseIostat(p *attach.Part) (all []report, headed bool, cpus int) {
 			one := t.byShares()
 			r.cpu, shares, now.shares = &one, nil, 0
 		case r != nil && len(f) == len(names) && iostatRow(names, f):
-			r.add(names, f)
+			r.add(names, f, text)
 		}
+	}
+	for n := len(all) - 1; n > 0 && all[n].cpu == nil && len(all[n].order) == 0; n-- {
+		all = all[:n] // names at the end, whose rows are cut off
 	}
 	return all, headed, cpus
 }
@@ -164,7 +172,7 @@ func (t *table) byShares() cpuUse {
 		st: t.num(r, "%steal"), id: t.num(r, "%idle"), samples: 1, runnable: -1, blocked: -1}
 }
 
-func (r *report) add(names, f []string) {
+func (r *report) add(names, f []string, text string) {
 	at := 0
 	if names[len(names)-1] == "Device" {
 		at = len(names) - 1
@@ -177,18 +185,7 @@ func (r *report) add(names, f []string) {
 	case !known:
 		r.order = append(r.order, name)
 	}
-	values := make([]float64, len(names))
-	for i, n := range names {
-		if i == at {
-			continue
-		}
-		unit := 1.0
-		if strings.HasPrefix(n, "rkB") || strings.HasPrefix(n, "wkB") || strings.HasPrefix(n, "kB") {
-			unit = 1024
-		}
-		values[i], _ = size(strings.TrimSuffix(f[i], "%"), unit)
-	}
-	r.disks[name] = append(d, diskRow{names, values})
+	r.disks[name] = append(d, diskRow{names, text})
 }
 
 // one is the medians of one device over reports.
@@ -366,11 +363,7 @@ func readIostat(p *attach.Part) attach.Reading {
 		v.next("iostat -x 1 10", "r_await and w_await: how long requests take")
 	}
 	for _, d := range disks {
-		if d.worst() >= awaitSome && d.reads+d.writes >= 1 && d.queue >= 1 && v.Means == "" {
-			v.unsure = true
-			v.means("%s: usual for a rotating or a remote disk, late for an SSD", d.slowest())
-			v.next("pidstat -d 1 10", "iodelay: which processes wait for the disk")
-		}
+		d.lateForSSD(v)
 	}
 	for _, d := range disks {
 		if d.worst() >= awaitSlow && d.reads+d.writes >= 1 && v.Means == "" {
@@ -382,6 +375,9 @@ func readIostat(p *attach.Part) attach.Reading {
 	}
 	if atRest(disks) {
 		v.means("no disk served a request in it: how fast they answer is not in it")
+	}
+	if late := latest(disks); late.worst() >= awaitFew {
+		v.means("the longest requests are those of %s, %s ms at the median: what a rotating or a remote disk needs, and more than an SSD", late.name, plain(late.worst()))
 	}
 	v.means("the disks answer fast")
 	v.not("what is read and written says nothing of who waits for it")

@@ -70,6 +70,8 @@ func reportsCPU(all []report) (c cpuUse, known bool) {
 const (
 	awaitSlow = 20
 	awaitSome = 10
+	awaitFew  = 5 // at the least is worth a word
+	awaitNVMe = 3
 	utilSome  = 10 // percent: a device less busy than that, without a queue, is at ease
 )
 
@@ -129,6 +131,10 @@ func (d device) judge(v *verdict, c cpuUse, n int) {
 		v.candidate("disk-wait", c.wa/100, proof)
 		v.means("%s serves one read after another all the time, each in %s ms: who reads waits for it", d.name, plain(d.rawait))
 		v.next("pidstat -d 1 10", "which processes read")
+	case d.util >= 90 && d.queue < 2 && d.wawait >= awaitFew && d.writes*d.wawait >= 700:
+		v.candidate("disk-wait", c.wa/100, proof)
+		v.means("%s serves one write after another all the time, each in %s ms: who syncs each of them waits for it", d.name, plain(d.wawait))
+		v.next("strace -f -T -e trace=fsync,fdatasync -p PID", "whether the service calls fsync, and how long each takes")
 	case d.util >= 90 && d.worst() < awaitSome:
 		v.not(fmt.Sprintf("%s %% util is no proof of a slow disk: %s serves many requests at once, and answers in %s ms", plain(d.util), d.name, plain(d.worst())))
 	}

@@ -26,6 +26,35 @@ func (d *device) peaks(all []report, name string) {
 	}
 }
 
+// lateForSSD says that requests queue and take longer than an SSD needs. That it is one is known of
+// NVMe only.
+func (d device) lateForSSD(v *verdict) {
+	if d.reads+d.writes < 1 || d.queue < 1 || v.Means != "" {
+		return
+	}
+	switch {
+	case d.worst() >= awaitSome:
+		v.means("%s: usual for a rotating or a remote disk, late for an SSD", d.slowest())
+	case d.worst() >= awaitNVMe && strings.HasPrefix(d.name, "nvme"):
+		v.candidate("disk-wait", 0, d.String())
+		v.means("%s, and requests queue for it: late for NVMe, unless they are large", d.slowest())
+	default:
+		return
+	}
+	v.unsure = true
+	v.next("pidstat -d 1 10", "iodelay: which processes wait for the disk")
+}
+
+// latest is the device whose requests take longest, of those that serve any to speak of.
+func latest(disks []device) (late device) {
+	for _, d := range disks {
+		if d.reads+d.writes >= 1 && d.worst() > late.worst() {
+			late = d
+		}
+	}
+	return late
+}
+
 // lateByOne says that a disk is slow for whoever waits for each request, though little is asked of
 // it.
 func (d device) lateByOne(v *verdict) {

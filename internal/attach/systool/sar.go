@@ -1,6 +1,7 @@
 package systool
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/whystall/whystall/internal/attach"
@@ -321,8 +322,7 @@ func (s *sysstatTables) sarDisks(v *verdict) {
 		for _, c := range []string{t.cell(r, "tps"), t.cell(r, "await"),
 			t.cell(r, "aqu-sz", "avgqu-sz"), t.cell(r, "%util"), t.cell(r, "rd_sec/s", "rkB/s"),
 			t.cell(r, "wr_sec/s", "wkB/s")} {
-			v, _ := number(c)
-			one.values = append(one.values, v)
+			one.text += cmp.Or(c, "0") + " "
 		}
 		if at := len(all) - 1; len(all[at].order) < maxDisks {
 			all[at].disks[r.cells[0]] = disk{one}
