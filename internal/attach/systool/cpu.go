@@ -183,9 +183,17 @@ func (c cpuUse) queue(v *verdict) {
 			proof = fmt.Sprintf("load average %s, CPUs %s %% busy; how many CPUs there are is not in it", plain(c.runnable), plain(busy))
 		}
 		v.candidate("cpu-contention", 0, proof)
-		v.candidate("runqueue-saturation", 0, proof)
+		counts := "r counts the threads that run as well"
+		if c.load {
+			counts = "a load average counts the threads that run and those in D as well"
+		} else {
+			v.candidate("runqueue-saturation", 0, proof)
+		}
+		if v.pid > 0 && v.Means != "" {
+			v.Means += "; threads that queue may be its own"
+		}
 		v.means("the CPUs are %s %% busy; whether threads queue for them depends on how many CPUs there are", plain(busy))
-		v.not("r counts the threads that run as well: 8 of them on 8 CPUs are no queue")
+		v.not(counts + ": 8 of them on 8 CPUs are no queue")
 		v.next("nproc", "threads queue only if more of them are runnable than there are CPUs")
 	case c.cpus > 0 && c.runnable >= queueMatters*float64(c.cpus) &&
 		(c.bars || v.pid > 0 || c.samples < enoughSamples && !c.load):

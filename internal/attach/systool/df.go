@@ -11,12 +11,18 @@ import (
 
 var df = &attach.Kind{
 	Name:  "df",
-	Hints: []string{"Filesystem", "Use%", "Mounted on", "IUse%", "Dateisystem"},
+	Hints: append([]string{"Filesystem", "Use%", "Mounted on", "IUse%", "Dateisystem"}, dfShares...),
 	Claim: claimDf,
 	Read:  readDf,
 }
 
+// dfShares are names of the share used in languages whose other names differ as well.
+var dfShares = []string{"Uso%", "Uti%", "已用%", "使用%", "Использовано%"}
+
 func dfHeader(f []string) bool {
+	if len(f) >= 6 && !figures(f) && slices.ContainsFunc(f, func(s string) bool { return slices.Contains(dfShares, s) }) {
+		return true
+	}
 	return len(f) >= 6 && (f[0] == "Filesystem" || f[0] == "Dateisystem") &&
 		slices.ContainsFunc(f, func(s string) bool {
 			return s == "Use%" || s == "IUse%" || s == "Capacity" || s == "Verw%"

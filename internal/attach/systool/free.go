@@ -13,7 +13,7 @@ import (
 
 var free = &attach.Kind{
 	Name:  "free",
-	Hints: []string{"total", "ache", "Mem", "Swap"},
+	Hints: []string{"total", "ache", "cach", "Mem", "Swap", "缓存", "内存", "キャッシュ", "буф"},
 	Claim: claimFree,
 	Read:  readFree,
 }
@@ -58,8 +58,7 @@ func freeHeader(text string) bool {
 		return false
 	}
 	return f[0] == "total" && (f[1] == "used" || f[1] == "usado") && f[2] == "free" ||
-		slices.ContainsFunc(f,
-			func(s string) bool { return strings.HasSuffix(strings.ToLower(s), "/cache") }) &&
+		slices.ContainsFunc(f, func(s string) bool { return strings.IndexByte(s, '/') > 0 }) &&
 			!strings.ContainsAny(text, "0123456789:")
 }
 

@@ -19,7 +19,7 @@ var busyboxTop = &attach.Kind{
 
 var (
 	busyboxMem = pattern.New(`^Mem: (\d+)K used, (\d+)K free, (\d+)K shrd, (\d+)K buff, (\d+)K cached`)
-	busyboxCPU = pattern.New(`^CPU\d*: +([\d.]+)% usr +([\d.]+)% sys +([\d.]+)% nic +([\d.]+)% idle +([\d.]+)% io +([\d.]+)% irq +([\d.]+)% sirq`)
+	busyboxCPU = pattern.New(`^CPU\d*: +([\d.]+)% usr *([\d.]+)% sys *([\d.]+)% nic *([\d.]+)% idle *([\d.]+)% io *([\d.]+)% irq *([\d.]+)% sirq`)
 	busyboxRow = pattern.New(`^(\d+) +\d+ +\S+ +([RSDZTtXIW][WN<]*) +[<N]? *([\d.]+[mg]?) +(?:[\d.]+%|\d+\.\d) +(?:\d+ +)?([\d.]+%|\d+\.\d) +(.*)$`)
 )
 
@@ -67,11 +67,7 @@ func readBusyboxTop(p *attach.Part) attach.Reading {
 			}
 		}
 		if m := busyboxCPU.FindStringSubmatch(text); m != nil {
-			var f [8]float64
-			for i := 1; i < 8; i++ {
-				f[i], _ = number(m[i])
-			}
-			s.cpu = append(s.cpu, cpuUse{us: f[1] + f[3], sy: f[2], id: f[4], wa: f[5], hi: f[6], si: f[7]})
+			s.busyboxShares(m)
 		}
 		if strings.HasPrefix(text, "Load average:") {
 			s.load = loads(text)
@@ -100,6 +96,7 @@ func readBusyboxTop(p *attach.Part) attach.Reading {
 	if known {
 		v.figure("CPUs: %s", c)
 	}
+	v.tornShares(last.torn)
 	switch {
 	case broken != "":
 		v.Flaws = append(v.Flaws, broken)
@@ -136,6 +133,19 @@ func readBusyboxTop(p *attach.Part) attach.Reading {
 		v.means("how busy the CPUs are in all is not in it")
 	}
 	return v.done()
+}
+
+// busyboxShares reads a line of CPUs.
+func (s *screen) busyboxShares(m []string) {
+	var f [8]float64
+	for i := 1; i < 8; i++ {
+		f[i], _ = number(m[i])
+	}
+	if all := attach.Sum(f[1:]); all > impossibleShares {
+		s.torn = all
+		return
+	}
+	s.cpu = append(s.cpu, cpuUse{us: f[1] + f[3], sy: f[2], id: f[4], wa: f[5], hi: f[6], si: f[7]})
 }
 
 func firstWord(s string) string {

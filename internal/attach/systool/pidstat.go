@@ -179,9 +179,17 @@ func (one *task) String() string {
 
 // kernelThreads are starts of names of the kernel's own threads. Their waits are no service's.
 var kernelThreads = []string{"kworker/", "jbd2/", "kswapd", "ksoftirqd/", "flush-", "xfsaild",
-	"xfs-", "kcompactd", "khugepaged", "migration/", "rcu_", "md", "dm-", "loop", "scsi_", "txg_"}
+	"xfs-", "kcompactd", "khugepaged", "migration/", "rcu_", "dm-", "scsi_", "txg_"}
+
+// numberedThreads are the kernel's as well, where a number follows: md0_raid1, loop3.
+var numberedThreads = []string{"md", "loop"}
 
 func (one *task) kernel() bool {
+	for _, s := range numberedThreads {
+		if rest, ok := strings.CutPrefix(one.name, s); ok && rest != "" && rest[0] >= '0' && rest[0] <= '9' {
+			return true
+		}
+	}
 	return slices.ContainsFunc(kernelThreads, func(s string) bool { return strings.HasPrefix(one.name, s) })
 }
 
@@ -200,6 +208,20 @@ func (run *pidstatRun) top(figure func(*task) float64) []*task {
 	}
 	slices.SortStableFunc(out, func(a, b *task) int { return cmp.Compare(figure(b), figure(a)) })
 	return out
+}
+
+// worthNaming is the part of the first one's figure from which on the next tasks are named as well.
+const worthNaming = 0.25
+
+// then names the two tasks behind the first one of a list, where they have much of its figure too.
+func then(list []*task, figure func(*task) float64, write func(float64) string) (text string) {
+	for i, one := range list[min(1, len(list)):min(3, len(list))] {
+		if figure(one) < worthNaming*figure(list[0]) {
+			break
+		}
+		text += []string{"; then ", ", "}[i] + fmt.Sprintf("%s %s", one, write(figure(one)))
+	}
+	return text
 }
 
 func readPidstat(p *attach.Part) attach.Reading {
@@ -368,7 +390,8 @@ func (run *pidstatRun) cpu(v *verdict) {
 			if run.capped && one.tid == 0 && one.usr >= 100 {
 				least = "at least "
 			}
-			v.figure("%s: %s%s %% CPU (%s user, %s system)", one, least, plain(one.use), plain(one.usr), plain(one.sys))
+			v.figure("%s: %s%s %% CPU (%s user, %s system)%s", one, least, plain(one.use), plain(one.usr), plain(one.sys),
+				then(users, func(t *task) float64 { return t.use }, func(f float64) string { return plain(f) + " %" }))
 		}
 		if i < 8 {
 			v.factOf(ProcessCPU, one.use/100, one.String())

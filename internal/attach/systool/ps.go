@@ -26,7 +26,7 @@ var psNames = func() map[string]bool {
 	names := map[string]bool{}
 	for _, n := range strings.Fields(`USER UID PID PPID LWP NLWP TID SPID PGID SID C STIME TTY TT TIME CMD COMMAND %CPU %MEM VSZ RSS STAT S START
 		STARTED ELAPSED PRI NI F ADDR SZ WCHAN CLS RTPRIO PSR TPGID RUSER EUSER GROUP CPU MAJFL MINFL TIME+ COMMAND POL CGROUP NAMESPACE LABEL THCNT
-		PENDING BLOCKED IGNORED CAUGHT EIP ESP STACKP CP SUPGRP NUMA PSS USS DRS TRS SIZE RSZ VSIZE SGID EGID RGID EUID RUID UNIT SLICE MACHINE OOM SERVICE #`) {
+		PENDING BLOCKED IGNORED CAUGHT EIP ESP STACKP CP SUPGRP NUMA PSS USS DRS TRS SIZE RSZ VSIZE VSZ-MiB RSS-MiB SGID EGID RGID EUID RUID UNIT SLICE MACHINE OOM SERVICE #`) {
 		names[n] = true
 	}
 	return names
@@ -130,6 +130,9 @@ func parsePs(p *attach.Part) (all []process, names []string) {
 		r := row{cells: f}
 		one := process{pid: t.cell(r, "PID", "LWP", "TID"), state: t.cell(r, "STAT", "S"), wchan: t.cell(r, "WCHAN"),
 			cpu: t.num(r, "%CPU"), mem: t.num(r, "%MEM"), rss: t.num(r, "RSS", "RSZ") * 1024}
+		if t.has("RSS-MiB") { // of xsos
+			one.rss = t.num(r, "RSS-MiB") * (1 << 20)
+		}
 		if at := t.column("COMMAND", "CMD"); at >= 0 && at < len(f) {
 			for at+1 < len(f) && (f[at] == `\_` || f[at] == "|") {
 				at++ // the lines of a tree (f, --forest)

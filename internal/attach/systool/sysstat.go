@@ -65,10 +65,11 @@ func zone(s string) bool {
 		"TGID", "TID", "IFACE", "USER"}, s)
 }
 
-// clockTime knows 13:41:28, 13时41分28秒, and the seconds since 1970 that old versions of pidstat -h
-// write.
+// clockTime knows 13:41:28, 13时41分28秒, 下午01时41分28秒, and the seconds since 1970 that old
+// versions of pidstat -h write.
 func clockTime(s string) bool {
-	if s[0] < '0' || s[0] > '9' {
+	s, _ = halfDay(s)
+	if s == "" || s[0] < '0' || s[0] > '9' {
 		return false
 	}
 	if n, ok := whole(s); ok {
@@ -80,14 +81,27 @@ func clockTime(s string) bool {
 	return strings.HasSuffix(s, "秒") || strings.HasSuffix(s, "초")
 }
 
+// halfDay takes the Chinese word for the half of the day off a time; later: it is the second one.
+func halfDay(s string) (rest string, later bool) {
+	if rest, later = strings.CutPrefix(s, "下午"); later {
+		return rest, true
+	}
+	return strings.TrimPrefix(s, "上午"), false
+}
+
 // seconds of the day of a row's time; false where it cannot be told.
 func seconds(at string) (float64, bool) {
+	at, later := halfDay(at)
 	if n, ok := whole(at); ok {
 		return float64(n), true
 	}
-	for _, layout := range []string{"15:04:05", "03:04:05 PM", "15时04分05秒", "15시04분05초"} {
+	for _, layout := range []string{"15:04:05", "03:04:05 PM", "15时04分05秒", "15時04分05秒", "15시04분05초"} {
 		if t, err := time.Parse(layout, at); err == nil {
-			return float64(t.Hour()*3600 + t.Minute()*60 + t.Second()), true
+			hour := t.Hour()
+			if later && hour < 12 {
+				hour += 12
+			}
+			return float64(hour*3600 + t.Minute()*60 + t.Second()), true
 		}
 	}
 	return 0, false
@@ -235,7 +249,10 @@ func sysstatAhead(lines []paste.Line) sysstatTool {
 			return noTool
 		}
 		_, _, rest, ok := sysstatTime(fields(next.Text))
-		if !ok || !sysstatNote(rest) {
+		switch {
+		case !ok:
+			return sysstatSure(fields(next.Text)) // names whose time was lost
+		case !sysstatNote(rest):
 			return sysstatNames(rest)
 		}
 		for lines[at].N != next.N {

@@ -1,8 +1,10 @@
 package systool
 
 import (
+	"cmp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
@@ -12,7 +14,7 @@ import (
 var top = &attach.Kind{
 	Name: "top",
 	Rows: true,
-	Hints: []string{"top - ", "Tasks", "Threads", "Processes", "Aufgaben", "Cpu", "CPU", "Mem",
+	Hints: []string{"top - ", "Tasks", "Threads", "Processes", "Aufgaben", "任务", "Cpu", "CPU", "Mem",
 		"Spch", "Swap", "PID", " R ", " S ", " D ", " I "},
 	Yields: []string{"htop"}, // whose rows are the same, below other names
 	Claim:  claimTop,
@@ -37,7 +39,7 @@ var topNames = []string{"PR", "NI", "VIRT", "RES", "SHR", "TIME+", "ZEIT+"}
 // topHeader gives the columns of processes.
 func topHeader(text string) ([]string, bool) {
 	f := fields(text)
-	if len(f) < 6 || !slices.Contains(f, "PID") || figures(f) {
+	if len(f) < 6 || figures(f) {
 		return nil, false
 	}
 	known := 0
@@ -46,7 +48,23 @@ func topHeader(text string) ([]string, bool) {
 			known++
 		}
 	}
-	return f, known >= 3 && !slices.Contains(f, "S-STATE")
+	if f[0][0] >= utf8.RuneSelf && slices.Contains(f, "PR") && slices.Contains(f, "NI") {
+		return chineseNames(f), true
+	}
+	return f, known >= 3 && slices.Contains(f, "PID") && !slices.Contains(f, "S-STATE")
+}
+
+// chineseNames gives the columns in Chinese, which translates some names, and has none for S.
+func chineseNames(f []string) []string {
+	for i, n := range []string{"PID", "", "", "", "VIRT", "RES", "SHR"} {
+		if i < len(f) && f[i][0] >= utf8.RuneSelf {
+			f[i] = cmp.Or(n, f[i])
+		}
+	}
+	if at := slices.Index(f, "SHR"); at > 0 && !slices.Contains(f, "S") {
+		f = slices.Insert(f, at+1, "S")
+	}
+	return f
 }
 
 // topRow reports whether a line fits below these names.
@@ -95,7 +113,7 @@ const manyColumns = 20
 var topDefault = []string{"PID", "USER", "PR", "NI", "VIRT", "RES", "SHR", "S", "%CPU", "%MEM", "TIME+", "COMMAND"}
 
 func topSummary(text string) bool {
-	if text == "" || !strings.ContainsRune("tTPAKMGSECÉ%", []rune(text[:min(4, len(text))])[0]) {
+	if text == "" || text[0] < utf8.RuneSelf && strings.IndexByte("tTPAKMGSEC%", text[0]) < 0 {
 		return false // most lines, without asking four patterns
 	}
 	return topFirst.MatchString(text) || topTasks.MatchString(text) || topMem.MatchString(text) ||
@@ -161,6 +179,7 @@ type screen struct {
 	zombies int
 	cpu     []cpuUse // one, or one for each CPU
 	cpus    int      // 0: not known
+	torn    float64  // the sum of shares in a line of CPUs that was left out, since it is above 100
 	mem     memory
 	names   []string
 	rows    []row

@@ -1,6 +1,7 @@
 package systool
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -50,6 +51,17 @@ func (s *screen) tasks(text string) {
 // cpuPlaces is the order of the shares in a line of CPUs.
 var cpuPlaces = []string{"us", "sy", "ni", "id", "wa", "hi", "si", "st", "gu"}
 
+// impossibleShares is a sum of shares of CPU time, in percent, that rounding does not give.
+const impossibleShares = 110
+
+// tornShares says that a line of CPUs is left out, by the sum of its shares; 0: none is.
+func (v *verdict) tornShares(sum float64) {
+	if sum > 0 {
+		v.unsure = true
+		v.Flaws = append(v.Flaws, fmt.Sprintf("the shares of CPU time sum to %s %%: they cannot be right, and are left out", plain(sum)))
+	}
+}
+
 // shares reads a line of CPUs; newer versions print two CPUs on a line.
 func (s *screen) shares(text string) {
 	for _, m := range topOneCPU.FindAllStringSubmatch(text, 8) {
@@ -63,6 +75,9 @@ func (s *screen) shares(text string) {
 			c.us, _ = number(m[1])
 			c.sy, _ = number(m[2])
 			c.id, ok = 100-c.us-c.sy, true
+		}
+		if sum := c.us + c.sy + c.wa + c.hi + c.si + c.st + c.id; sum > impossibleShares {
+			s.torn, ok = sum, false
 		}
 		if ok && len(s.cpu) < maxCPUs {
 			s.cpu = append(s.cpu, c)

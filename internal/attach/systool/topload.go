@@ -100,6 +100,12 @@ func (s *screen) loaded(v *verdict, c cpuUse, known bool) {
 	}
 	most := max(s.load[0], s.load[1])
 	switch {
+	case known && s.queued(c):
+		c.runnable, c.load = min(s.load[0], s.load[1]), true
+		if v.pid == 0 {
+			v.Means, v.Not = "", ""
+		}
+		c.queue(v)
 	case most < 2:
 	case !known:
 		v.unsure = true
@@ -126,14 +132,27 @@ func (s *screen) loaded(v *verdict, c cpuUse, known bool) {
 	}
 }
 
+// queued reports whether CPUs are full, nobody says how many there are, and the load average is
+// above what the tasks listed use of them by so much that threads may queue.
+func (s *screen) queued(c cpuUse) bool {
+	least := min(s.load[0], s.load[1])
+	return c.cpus == 0 && c.id <= idleNone && c.wa <= idleNone && least >= 2 && least >= queueMatters*s.used()/100
+}
+
+// steadyLoad is how much of the largest load average the smallest has where the load lasts.
+const steadyLoad = 0.7
+
 // crowded: so many threads run or want to that there are not as many CPUs. CPUs that are all busy
-// count as much in the load average, which bounds their number.
+// count as much in the load average, which bounds their number where it lasts.
 func (s *screen) crowded(v *verdict, c cpuUse, known bool) {
 	if !known || s.load == nil || c.cpus > 0 || c.id > idleNone || c.wa > idleNone || v.has() {
 		return
 	}
 	busy := (100 - c.id - c.wa) / 100
 	most := math.Floor(slices.Max(s.load) / busy)
+	if slices.Min(s.load) < steadyLoad*slices.Max(s.load) {
+		return // they may be busy for seconds
+	}
 	if most < 1 || float64(s.running-1) < queueMatters*most { // one of them is top itself
 		return
 	}

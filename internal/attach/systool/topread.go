@@ -29,6 +29,7 @@ func readTop(p *attach.Part) attach.Reading {
 	if known && len(all) == 1 && c.id >= 99 && last.used() >= 50 {
 		known = false // the line of the first screen covers an instant in some versions
 	}
+	v.tornShares(last.torn)
 	if overflowedLoad(v, last.load) {
 		last.load, v.unsure = nil, true
 	}
@@ -67,8 +68,8 @@ func readTop(p *attach.Part) attach.Reading {
 		last.asleep(v, c)
 		c.judge(v)
 	}
-	last.loaded(v, c, known)
 	last.crowded(v, c, known)
+	last.loaded(v, c, known)
 	last.scarce(v)
 	if v.Glance {
 		v.not("one screen is a glance: states R and D change a thousand times a second, and the line of CPUs covers an instant or all time since boot")
@@ -270,7 +271,7 @@ func (s *screen) processes(v *verdict, loaded bool) {
 		if size := t.resident(busy); size > 0 && !s.threads {
 			holds = fmt.Sprintf(", %s resident", bytes(size))
 		}
-		text := fmt.Sprintf("%s: %s %% CPU%s", name(busy), plain(use), holds)
+		text := fmt.Sprintf("%s: %s %% CPU%s%s", name(busy), plain(use), holds, t.next(busy, name))
 		if n, sum := t.busy(); s.threads && n > 1 {
 			text = fmt.Sprintf("%d threads use a fifth of a CPU or more, %s %% together, the most %s with %s %%", n, plain(sum), name(busy), plain(use))
 			v.Figures = slices.Insert(v.Figures, min(2, len(v.Figures)), text)
@@ -294,6 +295,21 @@ func (s *screen) processes(v *verdict, loaded bool) {
 		text := fmt.Sprintf("%s holds %s, %s %% of the memory", name(large), bytes(t.resident(large)), plain(share))
 		v.Figures = slices.Insert(v.Figures, min(2, len(v.Figures)), text)
 	}
+}
+
+// next names the two rows that use most CPU time behind the first one, where they use much of it
+// too.
+func (t *table) next(first row, name func(row) string) (text string) {
+	rows := slices.Clone(t.rows)
+	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(t.num(b, "%CPU"), t.num(a, "%CPU")) })
+	for i, r := range rows[min(1, len(rows)):min(3, len(rows))] {
+		use := t.num(r, "%CPU")
+		if use < worthNaming*t.num(first, "%CPU") || use < 5 {
+			break
+		}
+		text += []string{"; then ", ", "}[i] + fmt.Sprintf("%s %s %%", name(r), plain(use))
+	}
+	return text
 }
 
 // busy counts rows that use a fifth of a CPU or more, and sums their use.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/finding"
@@ -13,7 +14,7 @@ import (
 var vmstat = &attach.Kind{
 	Name:  "vmstat N",
 	Rows:  true,
-	Hints: []string{"procs", "kthr", "proz", " b ", "   "},
+	Hints: []string{"procs", "kthr", "proz", " b ", "   ", "-----"},
 	Claim: claimVmstat,
 	Read:  readVmstat,
 }
@@ -34,6 +35,9 @@ func vmstatHeader(text string) ([]string, bool) {
 		f[14] != "id" || f[6] != "si" {
 		return nil, false
 	}
+	if !slices.Contains(f, "swpd") && !slices.Contains(f, "inact") {
+		copy(f[2:6], vmstatColumns[2:6])
+	}
 	return f, true
 }
 
@@ -42,9 +46,10 @@ func vmstatGroups(text string) bool {
 	if strings.HasPrefix(text, "procs ") && strings.Contains(text, "memory") && strings.Contains(text, "cpu") {
 		return true // without dashes, as before procps 3
 	}
+	text = strings.ToLower(text)
 	return strings.Count(text, "-") > 20 && (strings.Contains(text, "swap") || strings.Contains(text, "cpu")) &&
-		(strings.HasPrefix(text, "procs") || strings.HasPrefix(text, "kthr") ||
-			strings.HasPrefix(text, "--procs") || strings.HasPrefix(text, "proz"))
+		(strings.HasPrefix(text, "pro") || strings.HasPrefix(text, "kthr") ||
+			strings.HasPrefix(text, "--procs") || text[0] >= utf8.RuneSelf)
 }
 
 // untimed takes off a time that somebody's script put before each row.
@@ -88,6 +93,7 @@ func vmstatRow(text string) bool {
 func vmstatWhole(text string) bool {
 	text = untimed(text)
 	if vmstatGroups(text) {
+		text = strings.ToLower(text)
 		return strings.Contains(text, "cpu-") || strings.HasSuffix(text, "cpu")
 	}
 	if _, ok := vmstatHeader(text); ok {
