@@ -38,7 +38,7 @@ Evidence
   then, and the finding is possible at most. The same holds for a finding of CPU alone: the heap
   has no room and GC takes a quarter of the CPUs, but requests are too short to show it one by one.
   Where cycles take a tenth of the CPU time or more, the allocation beside them counts with GC:
-  40 % together are a finding of the process.
+  half of it together is a finding of the process.
 
 Not to be taken for
   Many cycles alone: a busy server with a small heap collects ten times a second and nobody

@@ -92,8 +92,12 @@ func gcSamples(on *account.OnCPU) (w account.Work, used int64) {
 // where they take less, they are not too many, whatever the program allocates.
 const gcBesideAlloc = 0.10
 
+// garbageLeast is the part of the CPU time that GC and allocation must surely take together [healthy
+// reads of etcd, whose heap is 8 MiB: 42 %; a request that makes 92 MB anew: 66 %].
+const garbageLeast = 0.50
+
 // garbage is garbage collection and the allocation that makes it necessary, by samples. It is zero
-// where cycles are few or take little of it, or where both surely take less than gcShareRoom of the
+// where cycles are few or take little of it, or where both may take less than garbageLeast of the
 // CPU time. The clearing that page-fault claims is left out.
 func garbage(p *Pass, on *account.OnCPU) (both account.Work) {
 	faulted := clearing(p, on).NS > 0
@@ -109,7 +113,7 @@ func garbage(p *Pass, on *account.OnCPU) (both account.Work) {
 		return faulted && w.Name == account.AllocClears
 	})
 	both = sumWorks(on, account.WorkGC, parts)
-	if ratio(cycles, used) < gcBesideAlloc || ratio(both.Low, used) < gcShareRoom ||
+	if ratio(cycles, used) < gcBesideAlloc || ratio(both.Low, used) < garbageLeast ||
 		traced(p.Ledger) && seldom(p.Ledger) {
 		return account.Work{}
 	}
