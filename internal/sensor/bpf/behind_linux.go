@@ -29,9 +29,8 @@ const (
 // second number is how long the CPUs were idle.
 //
 // Where nothing is idle they would not run either: then they are ordinary, or even ahead. Until
-// that is known they are behind, as the first half second takes the most CPU time. What this
-// process uses counts as idle: nobody else wanted it, while the threads are behind. The thread that
-// looks stays ordinary.
+// that is known they are behind, as the first half second takes the most CPU time. What they use
+// while they are behind counts as idle: nobody else wanted it. The thread that looks stays ordinary.
 func Behind(ctx context.Context, uptime string) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -48,11 +47,15 @@ func Behind(ctx context.Context, uptime string) {
 	defer reclass(unix.SCHED_IDLE, unix.SCHED_NORMAL)
 	behind := true
 	reclass(unix.SCHED_NORMAL, unix.SCHED_IDLE)
-	last, at, busy := idleSeconds(f), time.Now(), 0
+	last, used, at, busy := idleSeconds(f), processTime(), time.Now(), 0
 	for n.Wait(behindLook / 2); ctx.Err() == nil; n.Wait(behindLook) {
-		idle, now := idleSeconds(f), time.Now()
-		share := (idle - last) / (now.Sub(at).Seconds() * float64(runtime.NumCPU()))
-		last, at = idle, now
+		idle, own, now := idleSeconds(f), processTime(), time.Now()
+		free := idle - last
+		if behind {
+			free += float64(own-used) / 1e9
+		}
+		share := free / (now.Sub(at).Seconds() * float64(runtime.NumCPU()))
+		last, used, at = idle, own, now
 		switch busy++; {
 		case share >= behindFrom || behind && share >= behindTo:
 			behind, busy = true, 0
@@ -96,8 +99,7 @@ func reclassOne(tid int, from, to uint32) bool {
 	return unix.SchedSetAttr(tid, is, 0) == nil
 }
 
-// idleSeconds is for how long the machine's CPUs were idle or ran this process, all of them added
-// up.
+// idleSeconds is for how long the machine's CPUs were idle, all of them added up.
 func idleSeconds(f *os.File) float64 {
 	var b [64]byte
 	n, _ := f.ReadAt(b[:], 0)
@@ -106,7 +108,7 @@ func idleSeconds(f *os.File) float64 {
 		return 0
 	}
 	v, _ := strconv.ParseFloat(string(fields[1]), 64)
-	return v + float64(processTime())/1e9
+	return v
 }
 
 // ordinary counts for each thread the calls of Ordinary that are under way in it. others is the
