@@ -173,6 +173,9 @@ func (r *run) beforeTrace() {
 		return
 	}
 	r.sparedKernel()
+	if r.asks && r.noRoomForTrace() {
+		return
+	}
 	busy, own, known := busyShare(r.tally.sum())
 	if !r.asks || !known || busy < busyFrom || own < busyFrom/2 || r.withoutTrace() {
 		return
@@ -192,6 +195,37 @@ func (r *run) beforeTrace() {
 	})
 }
 
+// A trace's buffers may need traceRoom bytes, or the part roomOfLimit of a small limit: 64 KiB for
+// each P, and as many again for each time that the reader is late. A limit that leaves less may end
+// in the kernel's killing the target.
+const (
+	traceRoom   = 16 << 20
+	roomOfLimit = 1.0 / 8
+)
+
+// noRoomForTrace leaves the trace out where the target's cgroup has no room for its buffers.
+func (r *run) noRoomForTrace() bool {
+	left, limit := groupMemoryLeft(r.o.PID)
+	room := min(traceRoom, roomOfLimit*limit)
+	if limit == 0 || left >= room {
+		return false
+	}
+	r.leaveTraceOut(1-left/limit, 1-room/limit, fmt.Sprintf(
+		"not asked for: the memory limit of its cgroup leaves it %.0f MiB, and the trace's buffers may need %.0f",
+		left/(1<<20), room/(1<<20)))
+	return true
+}
+
+// leaveTraceOut notes that it is, for the share of a limit that is in use, and from which on.
+func (r *run) leaveTraceOut(used, limit float64, why string) {
+	r.untraced = true
+	r.tally.ease(evidence.Easing{
+		Part: lead().Name, Did: evidence.LeftOut, Why: evidence.WhyMemory, Measured: used, Limit: limit,
+		Lost: "goroutines and requests are not seen: a trace's buffers count as memory of the Go runtime",
+	})
+	r.settle(evidence.Collector{Name: lead().Name, State: evidence.Unavailable, Why: why})
+}
+
 // withoutTrace leaves the trace of a busy target out where it is at its GOMEMLIMIT. The limit
 // counts the trace's buffers as well, so less is left for the heap, and GC runs more often. At 85 %
 // of 2 CPUs an answer took 30 % more CPU time, and p50 went from 7 ms to 400.
@@ -200,13 +234,8 @@ func (r *run) withoutTrace() bool {
 	if used < memoryFrom {
 		return false
 	}
-	r.untraced = true
-	r.tally.ease(evidence.Easing{
-		Part: lead().Name, Did: evidence.LeftOut, Why: evidence.WhyMemory, Measured: used, Limit: memoryFrom,
-		Lost: "goroutines and requests are not seen: a trace's buffers count as memory of the Go runtime",
-	})
-	r.settle(evidence.Collector{Name: lead().Name, State: evidence.Unavailable,
-		Why: fmt.Sprintf("not asked for: the process' memory is at %.0f %% of its GOMEMLIMIT, which counts the trace's buffers as well", 100*used)})
+	r.leaveTraceOut(used, memoryFrom, fmt.Sprintf(
+		"not asked for: the process' memory is at %.0f %% of its GOMEMLIMIT, which counts the trace's buffers as well", 100*used))
 	return true
 }
 

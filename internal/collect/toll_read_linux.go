@@ -253,6 +253,20 @@ func groupMemoryUse(pid int) (share float64) {
 	return share
 }
 
+// groupMemoryLeft is how many bytes the cgroup of a process lets it have more, besides the page
+// cache that can be dropped, and its limit: of the group that leaves least. limit is 0 without one.
+func groupMemoryLeft(pid int) (left, limit float64) {
+	for d, most := range memoryLimits(pid) {
+		f := memoryStat(d)
+		cache := max(f["file"], f["total_cache"]) - max(f["shmem"], f["total_shmem"])
+		used := max(oneNumber(d, "memory.current"), oneNumber(d, "memory.usage_in_bytes")) - float64(cache)
+		if n := max(0, most-used); limit == 0 || n < left {
+			left, limit = n, most
+		}
+	}
+	return left, limit
+}
+
 // groupRefaults is how many pages a cgroup of the process with a memory limit has needed again
 // after they were evicted: the most of them, since the groups exist.
 func groupRefaults(pid int) (pages int64) {

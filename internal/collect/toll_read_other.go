@@ -22,3 +22,5 @@ func anonymousMemory(int) int64 { return 0 }
 func groupMemoryUse(int) float64 { return 0 }
 
 func groupRefaults(int) int64 { return 0 }
+
+func groupMemoryLeft(int) (left, limit float64) { return 0, 0 }

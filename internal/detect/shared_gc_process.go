@@ -92,8 +92,8 @@ func gcSamples(on *account.OnCPU) (w account.Work, used int64) {
 // where they take less, they are not too many, whatever the program allocates.
 const gcBesideAlloc = 0.10
 
-// garbageLeast is the part of the CPU time that GC and allocation must surely take together [healthy
-// reads of etcd, whose heap is 8 MiB: 42 %; a request that makes 92 MB anew: 66 %].
+// garbageLeast is the part of the CPU time that GC and allocation must surely take together
+// [healthy reads of etcd, whose heap is 8 MiB: 42 %; a request that makes 92 MB anew: 66 %].
 const garbageLeast = 0.50
 
 // garbage is garbage collection and the allocation that makes it necessary, by samples. It is zero

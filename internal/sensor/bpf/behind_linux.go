@@ -30,7 +30,8 @@ const (
 //
 // Where nothing is idle they would not run either: then they are ordinary, or even ahead. Until
 // that is known they are behind, as the first half second takes the most CPU time. What they use
-// while they are behind counts as idle: nobody else wanted it. The thread that looks stays ordinary.
+// while they are behind counts as idle: nobody else wanted it. The thread that looks stays
+// ordinary.
 func Behind(ctx context.Context, uptime string) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
