@@ -245,3 +245,9 @@ func (d *dump) oneWaits(r *attach.Reading, list []*convoy) {
 func (d *dump) keepers() int {
 	return d.count(func(t *thread) bool { return t.doing == idle && t.wanted })
 }
+
+func sortFacts(facts []attach.Fact) {
+	slices.SortStableFunc(facts, func(a, b attach.Fact) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(b.Value, a.Value), cmp.Compare(a.Of, b.Of))
+	})
+}

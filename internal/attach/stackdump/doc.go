@@ -12,13 +12,16 @@
 //	lone.go      a dump of one thread: what it does and who called that
 //	elsewhere.go other waits: servers, tables, pools, disks, nothing
 //	commit.go    threads that wait for the leader of a group that commits
-//	ended.go     programs that ended, and threads that spin
+//	ended.go     programs that ended
+//	spin.go      threads that spin
+//	calls.go     a few threads in calls; dumps without frames
 //	gdb.go       gdb, pstack, eu-stack
 //	gdbcore.go   of it: core files, and frames that gdb guessed
 //	gdbsession.go  of it: threads and frames that a person chose one by one; wrapped frames
 //	gdbinfo.go   gdb's info threads
 //	pmp.go       pt-pmp
 //	jstack.go    the JVM's dumps
+//	jvmplace.go  what a Java thread does
 //	jvmcpu.go    what its threads used of CPUs, where the JVM says it
 //	jvmdeadlock.go  what the JVM says of a deadlock, where it stands alone
 //	jvmother.go  ThreadInfo's text and jstack -F

@@ -95,6 +95,9 @@ func (d *dump) quiet(r *attach.Reading, t tally, list []*convoy) {
 	r.State, r.Means = attach.Healthy, d.calm(t)
 	if d.frameless() == t.total {
 		r.State = attach.CannotTell
+		if line := d.states(); line != "" {
+			r.Figures = append(r.Figures, "their states: "+line)
+		}
 	}
 	if d.ended(r) || d.spinning(r) {
 		return
@@ -138,7 +141,7 @@ func (d *dump) quiet(r *attach.Reading, t tally, list []*convoy) {
 		r.Means = "Python threads wait for a lock or for work: their frames in C do not say which."
 		r.Next = append(r.Next, attach.Next{Command: "py-spy dump --pid PID",
 			Why: "shows the lines of Python in which they wait"})
-	case t.lock > 1 && t.lock == t.busy():
+	case t.lock > 1 && t.lock == t.busy() && d.frameless() == 0:
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("All %d threads that are shown and not idle wait for locks, and none goes on: a deadlock fits, or a holder that is not in the dump.", t.lock)
 		r.Signs = append(r.Signs, attach.Sign{Cause: "lock-contention", Grade: attach.Candidate,
@@ -168,6 +171,9 @@ func (d *dump) quiet(r *attach.Reading, t tally, list []*convoy) {
 	case d.sleepsWithLock(r):
 	case t.running > 0 && t.running*2 > t.total:
 		r.Means = "No threads queue behind one lock. Most run or are in calls; what that costs, a profile says."
+		d.callsOf(r)
+	case t.running > 0 && t.total < wholeDump:
+		d.callsOf(r)
 	}
 }
 
@@ -276,7 +282,7 @@ func (d *dump) pools(r *attach.Reading, t tally) {
 	}
 	if t.running == 1 && t.total > 2 && at != nil && !at.atZero() && d.hit() == nil && len(at.frames) > 0 && at.state == "" {
 		at.from = 0
-		r.Figures = append(r.Figures, "the only thread at work: "+at.path())
+		r.Figures = append(r.Figures, "the only thread that runs or is in a call: "+at.path())
 	}
 	if t.running > 1 && t.running <= 3 && t.running*4 < t.total {
 		var words []string
@@ -287,7 +293,7 @@ func (d *dump) pools(r *attach.Reading, t tally) {
 			}
 		}
 		if len(words) == t.running {
-			r.Figures = append([]string{fmt.Sprintf("%d of %s are at work: %s", t.running,
+			r.Figures = append([]string{fmt.Sprintf("%d of %s run or are in calls: %s", t.running,
 				threads(t.total), strings.Join(words, "; "))}, r.Figures...)
 		}
 	}
@@ -394,10 +400,4 @@ func (d *dump) joining() int {
 // beheaded is how many threads lack the frames that say what they do.
 func (d *dump) beheaded() int {
 	return d.count(func(t *thread) bool { return t.doing == running && t.cropped })
-}
-
-func sortFacts(facts []attach.Fact) {
-	slices.SortStableFunc(facts, func(a, b attach.Fact) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(b.Value, a.Value), cmp.Compare(a.Of, b.Of))
-	})
 }

@@ -37,8 +37,8 @@ var euStack = &attach.Kind{
 
 var (
 	// A page that links numbers of tickets may have put a project's name before the mark, or a link
-	// in its place.
-	frameLine   = pattern.New(`^\s*(?:(?:[A-Za-z][\w.-]{0,23}(?:/[\w.-]{1,24})?)?#|https?://[\w./-]{1,99}/(?:issues|pull)/)(\d+)\s+(?:(0x[0-9a-f]+)(?:\s+|$))?(?:in )?(?:- 1\s+)?(.*)$`)
+	// in its place. One of markdown has a backslash there.
+	frameLine   = pattern.New(`^\s*(?:(?:\\|[A-Za-z][\w.-]{0,23}(?:/[\w.-]{1,24})?)?#|https?://[\w./-]{1,99}/(?:issues|pull)/)(\d+)\s+(?:(0x[0-9a-f]+)(?:\s+|$))?(?:in )?(?:- 1\s+)?(.*)$`)
 	glued       = pattern.New(`(.)(#\d+ +(?:0x[0-9a-f]+ in )?[\w~:]+[^#]* \()`)
 	headerLine  = pattern.New(`^\s*\*?\s*Thread (\d+)(?:\.\d+)? ?(?:\((?:Thread )?(0x[0-9a-f]+)?.*?(?:\(?(?:LWP|process|pid) (\d+)\)?)?(?: "([^"]*)")?.*\)?:?)?\s*$`)
 	headerLWP   = pattern.New(`\((?:LWP|process|pid) (\d+)\)`)
@@ -320,6 +320,9 @@ func (d *dump) dropEmpty() {
 	}
 }
 
+// sourceBehind is a frame with its place in the source, as eu-stack -s prints it in the next line.
+var sourceBehind = pattern.New(`^([^ ].*[^ ]) ([\w./+-]+\.[A-Za-z]{1,4}:\d+(?::\d+)?)$`)
+
 // parseFrame takes apart "fn (args) at file:line" or "fn (args) from library".
 func parseFrame(text string) frame {
 	var f frame
@@ -332,6 +335,9 @@ func parseFrame(text string) frame {
 	}
 	if strings.HasPrefix(text, "- /") {
 		text, f.file = "", text[2:]
+	}
+	if m := sourceBehind.FindStringSubmatch(text); m != nil && f.file == "" {
+		text, f.file = m[1], m[2]
 	}
 	f.fn = strings.TrimSpace(text)
 	if i := strings.LastIndex(f.fn, " ("); i > 0 {

@@ -34,6 +34,34 @@ func infoRows(lines []paste.Line) int {
 	return n
 }
 
+// futexWord is the word that a thread waits at, as gdb prints it among a frame's arguments.
+var futexWord = pattern.New(`\bfutex_word=(?:\w+@entry=)?(0x[0-9a-f]+)(?: <([^<>+]+)(?:\+\d+)?>)?`)
+
+// oneFutex says where most threads wait at one futex: for one condition, or for one lock. In the
+// state of Python's interpreter it is the one of the GIL.
+func (d *dump) oneFutex(r *attach.Reading) {
+	n, of := map[string]float64{}, map[string]string{}
+	for _, t := range d.threads {
+		if t.addr != "" && t.doing == signal {
+			n[t.addr]++
+			of[t.addr] = t.sym
+		}
+	}
+	all := attach.Largest(n)
+	if len(all) == 0 || n[all[0]] < 2 || n[all[0]] < float64(len(d.threads))/2 {
+		return
+	}
+	line := fmt.Sprintf("%.0f of %s wait at one futex, %s", n[all[0]], threads(len(d.threads)), all[0])
+	if sym := of[all[0]]; sym != "" {
+		line += ", which is in " + sym
+	}
+	r.Figures = append([]string{line}, r.Figures...)
+	if of[all[0]] == "_PyRuntime" {
+		r.Signs = append(r.Signs, attach.Sign{Cause: "interpreter-lock", Grade: attach.Candidate,
+			Share: n[all[0]] / float64(len(d.threads)), Proof: []string{line + ", Python's interpreter: its lock waits there"}})
+	}
+}
+
 // infoThreads reads "info threads". It has one frame for each thread: that a lock is waited
 // for, and not which.
 var infoThreads = &attach.Kind{
@@ -71,6 +99,9 @@ var infoThreads = &attach.Kind{
 				t := &thread{id: atoi(cmp.Or(m[2], m[1])), name: m[3], n: 1,
 					frames: []frame{{fn: strings.TrimSpace(m[5] + m[6])}}}
 				place(t, native)
+				if f := futexWord.FindStringSubmatch(text); f != nil && t.doing == signal {
+					t.addr, t.sym = f[1], f[2]
+				}
 				d.threads = append(d.threads, t)
 			}
 		}
@@ -85,6 +116,7 @@ var infoThreads = &attach.Kind{
 			r.Signs = []attach.Sign{{Cause: "lock-contention", Grade: attach.Candidate,
 				Proof: []string{fmt.Sprintf("%d of %d threads wait for a lock, of one or of several", n, len(d.threads))}}}
 		}
+		d.oneFutex(&r)
 		r.State = worst(r.Signs, attach.CannotTell)
 		r.Means = "One frame for each thread: who called it, and so for which lock or for what work it waits, is not in it."
 		r.Next = []attach.Next{{Command: "gdb -p PID -batch -ex 'thread apply all bt'",

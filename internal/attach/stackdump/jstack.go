@@ -26,7 +26,7 @@ var jstack = &attach.Kind{
 }
 
 var (
-	jvmHeader = pattern.New(`^"(.*)"(?: #(\d+))?(?: \[(\d+)\])?(?: (?:daemon|virtual))* (?:.*\b)?(?:prio=\d+|os_prio=\S+|tid=0x[0-9a-f]+|nid=\S+|Id=\d+|id=\d+ in [A-Z_]+\b|- Thread t@\d+|virtual\b|#\d+)`)
+	jvmHeader = pattern.New(`^\s*"(.*)"(?: #(\d+))?(?: \[(\d+)\])?(?: (?:daemon|virtual))* (?:.*\b)?(?:prio=\d+|os_prio=\S+|tid=0x[0-9a-f]+|nid=\S+|Id=\d+|id=\d+ in [A-Z_]+\b|- Thread t@\d+|virtual\b|#\d+)`)
 	// jvmUnnamed is a header whose name stands in another line, or is lost.
 	jvmUnnamed = pattern.New(`^os_prio=\d+ (?:cpu=\S+ elapsed=\S+ )?tid=0x[0-9a-f]+ nid=\S+ `)
 	// jvmTorn is a header whose name lost its first quote, or all but its end.
@@ -35,15 +35,19 @@ var (
 	// jvmWord is what profilers and Android's runtime say of a thread in its header.
 	jvmWord  = pattern.New(`\btid=(?:0x[0-9a-f]+|(\d+)) (?:in )?(RUNNABLE|BLOCKED|WAITING|TIMED_WAITING|Blocked|Waiting|TimedWaiting|Sleeping)$`)
 	jvmOwner = pattern.New(`<((?:0x)?[0-9a-f]+)> .*\bheld by thread (\d+)$`)
-	jvmNID   = pattern.New(`\bnid=(0x[0-9a-f]+|\d+)`)
-	jvmState = pattern.New(`^\s*java\.lang\.Thread\.State: (\w+)(?: \((.*)\))?`)
-	jvmFrame = pattern.New(`^\s+at ([\w$.@/<>:-]+)\((.*)\)\s*$`)
-	jvmBare  = pattern.New(`^at ([\w$.@/<>:-]+\.[\w$<>]+)\((.*(?:\.\w+:\d+|Native Method|Unknown Source|\.java|\.gen|<generated>))\)\s*$`)
-	jvmLock  = pattern.New(`^\s*- (waiting to lock|locked|waiting on|parking to wait for|waiting to re-lock in wait\(\)|eliminated|lock is eliminated|waiting on the Class initialization monitor for|Class initialization lock of|<no)\s*(?:<((?:0x)?[0-9a-f]+)>|<no object reference available>|(\S+))?(?: \(a (.*)\)| \(owned by \d+\))?`)
-	jvmOwned = pattern.New(`^\s*- <(0x[0-9a-f]+)> \(a (.*)\)`)
-	jvmBits  = pattern.New(`^(Full thread dump|Threads class SMR|_java_thread_list|0x[0-9a-f]{8,}[, 0xa-f0-9]*$|\}$|JNI global ref|Found (one|\d+) (Java-level )?deadlock|=====|Java stack information|which is held by|waiting to lock monitor|waiting for ownable|JNI|Heap$)`)
-	jvmStart = pattern.New(`^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|\d+:)$`)
-	jvmInner = pattern.New(`^(?:Blocked: \d+\[|User CPU: |- synchronizer <)|^\s+(--? |\| |native: #|#\d\d pc |\^-- |java\.lang\.Thread\.State|Locked ownable|No compile task|Compiling:|Locked synchronizers|which is held by|waiting (to lock|for)|in object 0x|Carrying virtual|Mounted on carrier|- |at |JavaThread state|Thread:|Number of locked|total|space|Metaspace|class space|region size|PSYoungGen|ParOldGen|PSOldGen|PSPermGen|par new|concurrent|def new|tenured|eden|from|to |the space|compacting|garbage-first|object space|None$|\.\.\. \d+ more|Caused by)`)
+	// jvmSays is what HotSpot says of a thread at the end of its header.
+	jvmSays = pattern.New(` waiting for monitor entry(?: \[0x[0-9a-f]+\])?$`)
+	// jvmBroken is the end of a header that somebody broke.
+	jvmBroken = pattern.New(`^\s*(?:waiting |waiting on |waiting for |in )?(?:on condition|for monitor entry|monitor entry|condition|Object\.wait\(\)|runnable)? ?\[0x[0-9a-f]{8,16}\]$`)
+	jvmNID    = pattern.New(`\bnid=(0x[0-9a-f]+|\d+)`)
+	jvmState  = pattern.New(`^\s*java\.lang\.Thread\.State: (\w+)(?: \((.*)\))?`)
+	jvmFrame  = pattern.New(`^\s+at ([\w$.@/<>:-]+)\((.*)\)\s*$`)
+	jvmBare   = pattern.New(`^at ([\w$.@/<>:-]+\.[\w$<>]+)\((.*(?:\.\w+:\d+|Native Method|Unknown Source|\.java|\.gen|<generated>))\)\s*$`)
+	jvmLock   = pattern.New(`^\s*- (waiting to lock|locked|waiting on|parking to wait for|waiting to re-lock in wait\(\)|eliminated|lock is eliminated|waiting on the Class initialization monitor for|Class initialization lock of|<no)\s*(?:<((?:0x)?[0-9a-f]+)>|<no object reference available>|(\S+))?(?: \(a (.*)\)| \(owned by \d+\))?`)
+	jvmOwned  = pattern.New(`^\s*- <(0x[0-9a-f]+)> \(a (.*)\)`)
+	jvmBits   = pattern.New(`^(Full thread dump|Threads class SMR|_java_thread_list|0x[0-9a-f]{8,}[, 0xa-f0-9]*$|\}$|JNI global ref|Found (one|\d+) (Java-level )?deadlock|=====|Java stack information|which is held by|waiting to lock [Mm]onitor|waiting for ownable|JNI|Heap$)`)
+	jvmStart  = pattern.New(`^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|\d+:)$`)
+	jvmInner  = pattern.New(`^(?:Blocked: \d+\[|User CPU: |- synchronizer <)|^\s+(--? |\| |native: #|#\d\d pc |\^-- |java\.lang\.Thread\.State|Locked ownable|No compile task|Compiling:|Locked synchronizers|which is held by|waiting (to lock|for)|in object 0x|Carrying virtual|Mounted on carrier|- |at |JavaThread state|Thread:|Number of locked|total|space|Metaspace|class space|region size|PSYoungGen|ParOldGen|PSOldGen|PSPermGen|par new|concurrent|def new|tenured|eden|from|to |the space|compacting|garbage-first|object space|None$|\.\.\. \d+ more|Caused by)`)
 )
 
 // jrockitState is the end of a header of JRockit: "tid=77 prio=5 alive, in native, native_waiting".
@@ -125,6 +129,9 @@ func claimJVM(lines []paste.Line) int {
 			heads++ // a state is as sure a start as the header that was cut off above it
 			n = i + 1
 		case strings.TrimSpace(text) == "", strings.TrimSpace(text) == "...":
+		case heads > 0 && strings.HasPrefix(strings.TrimSpace(text), "//"): // what a person says of the next
+		case heads > 0 && jvmBroken.MatchString(text) && isJVMHeader(lines[i-1].Text):
+			n = i + 1
 		case jvmBits.MatchString(strings.TrimSpace(text)), jvmInner.MatchString(text),
 			jvmLock.MatchString(text), jvmOwned.MatchString(text):
 			n = i + 1
@@ -162,6 +169,8 @@ func readJVM(lines []paste.Line) attach.Reading {
 	if strings.HasPrefix(lines[0].Text, deadlockHead) &&
 		!slices.ContainsFunc(lines, func(l paste.Line) bool { return isJVMHeader(l.Text) }) {
 		d = parseDeadlock(lines)
+	} else {
+		d.deadlocked(lines)
 	}
 	said := d.mounted()
 	for _, t := range d.threads {
@@ -187,26 +196,30 @@ func parseJVM(lines []paste.Line) *dump {
 				break
 			}
 		}
-		if jvmTorn.MatchString(text) {
-			text = "\"" + text
-		} else if jvmUnnamed.MatchString(text) {
-			text = "\"\" " + text
+		head := trimmed // it may stand further in, as in a comment
+		if jvmTorn.MatchString(head) {
+			head = "\"" + head
+		} else if jvmUnnamed.MatchString(head) {
+			head = "\"\" " + head
 		}
-		if m := jvmHeader.FindStringSubmatch(text); m != nil {
+		if m := jvmHeader.FindStringSubmatch(head); m != nil {
 			t = &thread{name: m[1], n: 1, id: atoi(m[2]), number: atoi(m[2]),
-				virtual: jvmVirtual.MatchString(text[len(m[1])+2:])}
-			if n := jvmNID.FindStringSubmatch(text); n != nil {
+				virtual: jvmVirtual.MatchString(head[len(m[1])+2:])}
+			if n := jvmNID.FindStringSubmatch(head); n != nil {
 				t.id = hex(n[1])
 			}
-			d.info(t, text)
-			t.used(text)
-			if n := jvmIn.FindStringSubmatch(text); n != nil {
+			d.info(t, head)
+			t.used(head)
+			if n := jvmIn.FindStringSubmatch(head); n != nil {
 				t.id, t.state = atoi(n[1]+n[3]), n[2]
 			}
-			if n := jvmWord.FindStringSubmatch(strings.TrimSpace(text)); n != nil {
+			if n := jvmWord.FindStringSubmatch(head); n != nil {
 				t.id, t.state = max(t.id, atoi(n[1])), jvmWords[n[2]]
 			}
-			if n := jrockitState.FindStringSubmatch(text); n != nil {
+			if jvmSays.MatchString(head) {
+				t.state = "BLOCKED"
+			}
+			if n := jrockitState.FindStringSubmatch(head); n != nil {
 				t.state = jrockitWord(n[1])
 			}
 			d.threads = append(d.threads, t)
@@ -338,145 +351,4 @@ func hex(s string) int {
 		return n
 	}
 	return atoi(s)
-}
-
-// placeJVM says what a Java thread does. What the JVM prints of locks counts before names.
-func placeJVM(t *thread) {
-	how := t.wait.call
-	t.wait = wait{}
-	if len(t.frames) > 0 {
-		t.call = t.frames[0].fn
-	}
-	t.site, t.from = siteOf(t.frames, 0)
-	has := func(depth int, names ...string) bool {
-		return rule{depth: depth, names: names}.find(t.frames, anything) >= 0
-	}
-	blocked := how == "waiting to lock" || strings.HasPrefix(how, "waiting to re-lock") ||
-		strings.HasPrefix(how, "waiting on the Class")
-	if t.state == "BLOCKED" && how == "" { // some dumps leave the line of the lock out
-		blocked, t.what = true, "a monitor that the dump does not name"
-	}
-	locker := how == "parking to wait for" &&
-		(strings.Contains(t.what, "Lock$") || strings.Contains(t.what, "StampedLock") ||
-			strings.HasSuffix(t.what, "Sync")) &&
-		!strings.Contains(t.what, "Condition") && !strings.Contains(t.what, "Latch") &&
-		!strings.Contains(t.what, "Semaphore")
-	for _, r := range jvmRules {
-		i := r.find(t.frames, anything)
-		if i < 0 || (r.doing == idle || r.doing == remote || r.doing == disk) && (blocked || locker) {
-			continue
-		}
-		if r.doing == lock && !blocked && !locker || r.doing == idle && r.depth > 0 &&
-			slices.ContainsFunc(t.frames[:i], restless) {
-			continue
-		}
-		if r.doing == pooled && (blocked || locker || restless(t.frames[0])) {
-			continue // it opens a connection, or waits for a lock on the way to one
-		}
-		if r.doing == disk && (t.pipe || has(8, "java.lang.System$In.*")) { // a pipe or a terminal
-			t.doing = idle
-			return
-		}
-		t.doing, t.kind = r.doing, r.kind
-		if r.doing == idle && r.depth == 0 && !has(0, "java.lang.Thread.sleep*") &&
-			workMarks.find(t.frames[i:], anything) >= 0 {
-			t.doing = signal // within a request it waits for what others do
-			return
-		}
-		t.joins = r.doing == idle && has(4, "java.lang.Thread.join")
-		if r.doing == remote || r.doing == pooled || r.doing == room {
-			t.call = short(t.frames[i].fn)
-		}
-		if r.doing == lock {
-			t.addr = t.wants
-		}
-		return
-	}
-	switch {
-	case blocked, locker:
-		t.doing, t.addr = lock, t.wants
-	case how == "waiting on", how == "parking to wait for", t.state == "WAITING":
-		t.doing = signal
-	case has(1, "Unsafe.park", "Object.wait", "Object.wait0"): // the frames that say for what are cut off
-		t.doing = signal
-	case t.state == "TIMED_WAITING", len(t.frames) == 0:
-		t.doing = idle
-	case has(2, "java.net.SocketInputStream.socketRead0", "sun.nio.ch.SocketDispatcher.read0",
-		"sun.nio.ch.Net.poll", "sun.nio.ch.NioSocketImpl.park", "sun.nio.ch.NioSocketImpl.timedRead"):
-		t.doing = remote
-		if !slices.ContainsFunc(t.frames, clientFrame) {
-			t.doing = idle // a connection that waits for its client's next request
-			t.socket = ownFunction(t.frames)
-		}
-	}
-}
-
-// restless reports whether a frame is of anything but the JVM's own ways to wait: above a thread's
-// first function it is work.
-func restless(f frame) bool {
-	return !strings.HasPrefix(f.fn, "java.lang.Object.wait") &&
-		!strings.HasSuffix(f.fn, ".Unsafe.park") &&
-		!strings.HasPrefix(f.fn, "java.util.concurrent.locks.LockSupport.park") &&
-		!strings.HasPrefix(f.fn, "java.lang.ref.Reference.") &&
-		!strings.HasPrefix(f.fn, "java.util.concurrent.ForkJoinPool.")
-}
-
-// ownFunction is the innermost function that is not of Java's own packages.
-func ownFunction(frames []frame) string {
-	for _, f := range frames {
-		if !slices.ContainsFunc([]string{"java.", "javax.", "jdk.", "sun.", "com.sun."},
-			func(p string) bool { return strings.HasPrefix(f.fn, p) }) {
-			return short(f.fn)
-		}
-	}
-	return frames[0].fn
-}
-
-// clientFrame reports whether a frame is one of a client that waits for an answer.
-func clientFrame(f frame) bool {
-	for _, word := range []string{"jdbc", "mysql", "postgresql", "oracle", "HttpClient",
-		"httpclient", "HttpURLConnection", "okhttp", "jedis", "redis", "mongodb",
-		"Client.", "ojdbc", "mariadb", "cassandra", "elasticsearch.client", "thrift.TServiceClient",
-		"memcached", "RestTemplate", "feign", "sqlserver", "executeQuery", "amqp"} {
-		if strings.Contains(f.fn, word) {
-			return true
-		}
-	}
-	return false
-}
-
-var jvmRules = []rule{
-	{lock, loggerLock, anything, 10, []string{"org.apache.log4j.*", "ch.qos.logback.*",
-		"org.apache.logging.log4j.*", "java.util.logging.*", "java.io.PrintStream.*", "org.slf4j.*"}},
-	{pooled, 0, anything, 16, []string{"com.zaxxer.hikari.*", "org.apache.commons.pool.*",
-		"org.apache.commons.pool2.*", "org.apache.commons.dbcp.*", "com.mchange.v2.resourcepool.*",
-		"com.alibaba.druid.pool.DruidDataSource.*", "org.apache.tomcat.jdbc.pool.*",
-		"org.apache.http.pool.*", "AbstractConnPool.*", "getConnection", "borrowObject",
-		"getPoolEntryBlocking", "org.apache.http.impl.conn.*leaseConnection", "redis.clients.util.Pool.getResource"}},
-	{idle, 0, anything, 4, []string{"java.util.concurrent.ForkJoinPool.runWorker",
-		"java.util.TimerThread.mainLoop", "java.lang.ref.Reference$ReferenceHandler.run",
-		"java.lang.ref.NativeReferenceQueue.await", "java.lang.ref.NativeReferenceQueue.remove*",
-		"javax.swing.TimerQueue.run", "sun.awt.AWTAutoShutdown.run"}},
-	{idle, 0, anything, 0, []string{"java.util.concurrent.ThreadPoolExecutor.getTask",
-		"java.util.concurrent.ForkJoinPool.awaitWork",
-		"java.lang.ref.ReferenceQueue.remove",
-		"java.lang.ref.Reference.waitForReferencePendingList", "java.lang.Thread.sleep*",
-		"sun.nio.ch.EPoll*", "sun.nio.ch.KQueue*", "sun.nio.ch.SelectorImpl.*", "socketAccept",
-		"java.net.ServerSocket.*", "sun.nio.ch.ServerSocketChannelImpl.accept*", "sun.nio.ch.NioSocketImpl.accept",
-		"org.eclipse.jetty.util.thread.QueuedThreadPool.*idleJobPoll", "java.lang.Object.wait0_",
-		"java.awt.EventQueue.getNextEvent", "sun.awt.X11.XToolkit.waitForEvents",
-		"sun.awt.windows.WToolkit.eventLoop", "io.netty.channel.epoll.Native.*",
-		"org.apache.tomcat.util.threads.TaskQueue.*", "java.util.concurrent.DelayQueue.take",
-		"ScheduledThreadPoolExecutor$DelayedWorkQueue.take", "java.lang.Thread.join",
-		"UNIXProcess.waitForProcessExit*", "ProcessImpl.waitFor*", "ProcessHandleImpl.waitForProcessExit*",
-		"LinkedBlockingQueue.take", "LinkedBlockingQueue.poll", "ArrayBlockingQueue.take",
-		"SynchronousQueue.take", "SynchronousQueue.poll", "LinkedTransferQueue.poll",
-		"PriorityBlockingQueue.take", "ArrayBlockingQueue.poll", "LinkedBlockingDeque.take",
-		"java.util.concurrent.CountDownLatch.await_", "sun.misc.Signal*"}},
-	{room, 0, anything, 8, []string{"ArrayBlockingQueue.put", "LinkedBlockingQueue.put",
-		"LinkedBlockingDeque.put*", "SynchronousQueue.put", "ArrayBlockingQueue.offer"}},
-	{disk, 0, anything, 3, []string{"sun.nio.ch.FileDispatcherImpl.*", "java.io.RandomAccessFile.*",
-		"java.io.FileOutputStream.write*", "java.io.FileInputStream.read*", "java.io.FileDescriptor.sync",
-		"java.nio.MappedByteBuffer.force0", "sun.nio.ch.UnixFileDispatcherImpl.*",
-		"java.io.UnixFileSystem.*", "sun.nio.fs.UnixNativeDispatcher.*"}},
 }

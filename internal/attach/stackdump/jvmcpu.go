@@ -77,7 +77,14 @@ func (d *dump) few(r *attach.Reading) {
 	for _, t := range d.threads {
 		if len(t.frames) > 0 {
 			t.from = 0
-			words = append(words, fmt.Sprintf("%s in %s", t.who(), t.first(3)))
+			line := t.who() + " in " + t.first(3)
+			if t.doing == idle || t.doing == signal {
+				line = t.who() + ": " + t.does()
+				if t.site != "" && t.socket == "" && !strings.HasSuffix(line, t.site) {
+					line += ", called from " + t.site
+				}
+			}
+			words = append(words, line)
 		}
 	}
 	if len(words) == 0 || len(words) > 3 || len(words) == len(d.threads) || len(r.Signs) > 0 {

@@ -1,6 +1,7 @@
 package stackdump
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/format/paste"
@@ -12,7 +13,7 @@ const deadlockHead = "Found one Java-level deadlock"
 
 var (
 	// "  waiting to lock monitor 0x7f00 (object 0x71b0, a java.lang.Object),"
-	deadMonitor = pattern.New(`^waiting to lock monitor \S+ \(object (0x[0-9a-f]+), an? (.+)\),?$`)
+	deadMonitor = pattern.New(`^waiting to lock (?:M|m)onitor \S+ \((?:O|o)bject (0x[0-9a-f]+)(?:, an? (.+))?\),?$`)
 	// "  waiting for ownable synchronizer 0x71b0, (a java.util.concurrent.locks.X$Sync),"
 	deadOwnable = pattern.New(`^waiting for ownable synchronizer (0x[0-9a-f]+), \(an? (.+)\),?$`)
 	deadHolder  = pattern.New(`^(?:in JNI, )?which is held by "(.*)"$`)
@@ -24,6 +25,29 @@ func inDeadlock(text string) string {
 		return strings.TrimSuffix(name, "\":")
 	}
 	return ""
+}
+
+// deadlocked adds to a dump's threads what the section below them says of a deadlock: a text may
+// have been shortened to it. Threads that share a name are left as they are.
+func (d *dump) deadlocked(lines []paste.Line) {
+	at := slices.IndexFunc(lines, func(l paste.Line) bool {
+		return strings.HasPrefix(strings.TrimSpace(l.Text), deadlockHead)
+	})
+	if at < 0 {
+		return
+	}
+	for _, dead := range parseDeadlock(lines[at:]).threads {
+		found := d.only(func(t *thread) bool { return t.name == dead.name })
+		switch {
+		case found != nil && found.wants == "":
+			found.wants, found.what, found.wait.call = dead.wants, dead.what, dead.wait.call
+			fallthrough
+		case found != nil:
+			found.holds = append(found.holds, dead.holds...)
+		case !slices.ContainsFunc(d.threads, func(t *thread) bool { return t.name == dead.name }):
+			d.threads = append(d.threads, dead)
+		}
+	}
 }
 
 // parseDeadlock reads the section about deadlocks where it stands alone: who waits for what, who

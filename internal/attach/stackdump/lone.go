@@ -98,3 +98,14 @@ func allocates(frames []frame) bool {
 			strings.Contains(fn, "calloc") || strings.Contains(fn, "realloc") || strings.Contains(fn, "memalign")
 	})
 }
+
+// engineCall is the engine's function that takes the lock.
+func engineCall(t *thread) string {
+	for _, f := range t.frames[:min(len(t.frames), 12)] {
+		if fn := short(f.fn); strings.HasPrefix(fn, "rw_lock_") || strings.Contains(fn, "mutex") &&
+			strings.Contains(fn, "enter") {
+			return fn
+		}
+	}
+	return t.call
+}

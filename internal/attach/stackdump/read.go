@@ -270,6 +270,9 @@ func (t *thread) does() string {
 		}
 		return "it waits for another lock" + in(t.site)
 	case disk:
+		if strings.Contains(t.call, "FileInputStream.read") {
+			return "it reads a file, or what comes from a pipe or a terminal," + in(t.call)
+		}
 		if t.after {
 			return "it waits for another thread's call on a file" + in(t.call)
 		}
@@ -308,6 +311,13 @@ func (t *thread) does() string {
 	if len(t.frames) > 0 && dumpers.find(t.frames[:1], anything) >= 0 {
 		return "it takes this dump" + in(short(t.frames[0].fn))
 	}
+	if len(t.frames) > 0 && systemCall(short(t.frames[0].fn)) {
+		call := "a system call"
+		if fn := short(t.frames[0].fn); fn == "ioctl" {
+			call = "ioctl, a call of a device"
+		}
+		return strings.TrimSuffix("it is in "+call+t.calledBy(0), ",")
+	}
 	if t.atZero() {
 		return "its innermost frame is at address 0, where no code is"
 	}
@@ -329,17 +339,6 @@ func (t *thread) calledBy(at int) string {
 	return ""
 }
 
-// engineCall is the engine's function that takes the lock.
-func engineCall(t *thread) string {
-	for _, f := range t.frames[:min(len(t.frames), 12)] {
-		if fn := short(f.fn); strings.HasPrefix(fn, "rw_lock_") || strings.Contains(fn, "mutex") &&
-			strings.Contains(fn, "enter") {
-			return fn
-		}
-	}
-	return t.call
-}
-
 // waits is "1 thread waits" or "2 threads wait".
 func waits(n int) string {
 	if n == 1 {
@@ -356,8 +355,12 @@ func (t *thread) first(n int) string { return strings.Join(t.names(n), " <- ") }
 
 // names are the same as a list.
 func (t *thread) names(n int) (words []string) {
+	some := slices.ContainsFunc(t.frames[max(t.from, 0):], named)
 	for _, f := range t.frames[max(t.from, 0):] {
 		fn := short(f.fn)
+		if some && strings.HasPrefix(fn, "0x") {
+			continue // an address says less than who called it
+		}
 		if first(fn) && fn != "main" {
 			break
 		}

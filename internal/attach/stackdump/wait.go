@@ -156,12 +156,23 @@ func sleepsIn(frames []frame) (prim, int) {
 func primOf(fn string) prim {
 	for _, p := range prims {
 		for _, name := range p.names {
-			if like(fn, name) {
+			if like(fn, name) && (p.prim < inPoll || !ownMethod(fn)) {
 				return p.prim
 			}
 		}
 	}
 	return anything
+}
+
+// ownMethod reports whether a function is a method of the program's, which may have the name of a
+// call of the system.
+func ownMethod(fn string) bool {
+	if strings.Contains(fn, "::") {
+		return !strings.HasPrefix(fn, "std::")
+	}
+	last := fn[strings.LastIndexByte(fn, '.')+1:]
+	return strings.Count(fn, ".") > 1 && strings.Trim(last, "0123456789") != "" && // no part.0 of gcc's
+		!strings.HasPrefix(fn, "java.") && !strings.HasPrefix(fn, "sun.") && !strings.HasPrefix(fn, "jdk.")
 }
 
 // glue are functions between a call of the library and the program's own.
@@ -241,33 +252,6 @@ func lockAddress(frames []frame, to int) (addr, sym string) {
 	}
 	return addr, sym
 }
-
-// spins reports whether a thread looks again and again for what another one has: its innermost
-// frames pause, or they read a variable that threads share.
-func spins(frames []frame) bool {
-	for _, f := range frames[:min(len(frames), 2)] {
-		fn := short(f.fn)
-		if primOf(fn) != anything {
-			return false
-		}
-		if spinners.find([]frame{f}, anything) >= 0 || spinLock(fn) {
-			return true
-		}
-	}
-	return false
-}
-
-// spinLock reports whether a function takes a spin lock, by its name.
-func spinLock(fn string) bool {
-	low := strings.ToLower(fn)
-	return (strings.Contains(low, "spinlock") || strings.Contains(low, "spin_lock") ||
-		strings.Contains(low, "spinmutex")) && locks(fn)
-}
-
-var spinners = rule{names: []string{"ut_delay", "cpu_relax", "spin_wait", "*spin_loop", "*spinloop",
-	"MY_RELAX_CPU", "my_cpu_relax", "pause_cpu", "sched_yield", "SwitchToThread",
-	"my_timer_delay", "pg_spin_delay", "perform_spin_delay", "s_lock", "YieldProcessor",
-	"*SpinPause", "SpinYield", "cpu_pause", "mm_pause"}}
 
 // place says what a native thread does.
 func place(t *thread, rules []rule) {
