@@ -43,6 +43,7 @@ type profile struct {
 	differ    bool    // from another profile: what is negative is less
 	shown     float64 // the share of the total that a table shows; 0: all, or not printed
 	partial   bool    // a table shows the first rows only
+	headless  bool    // its title and the rows above are cut off
 	byCum     bool    // these are sorted by the sum with what a function calls
 	flat      map[string]float64
 	cum       map[string]float64
@@ -235,9 +236,13 @@ func (p *profile) figures(r *attach.Reading, unit func(float64) string) {
 		}
 		return
 	}
-	if fn := most(p.flat, named); fn != "" {
+	if fn := most(p.flat, named); fn != "" && p.flat[fn] == 0 {
+		if fn = most(p.cum, nil); own == "" {
+			r.Figures = append(r.Figures, fmt.Sprintf("the rows that are shown use nothing themselves; most with what it calls: %s, %s%s", fn, unit(p.cum[fn]), p.of(p.cum[fn])))
+		}
+	} else if fn != "" {
 		of := ""
-		if p.partial && p.byCum {
+		if p.headless || p.partial && p.byCum {
 			of = ", of what is shown"
 		}
 		r.Figures = append(r.Figures, fmt.Sprintf("most in itself%s: %s, %s%s", of, fn, unit(p.flat[fn]), p.of(p.flat[fn]))+
@@ -245,7 +250,7 @@ func (p *profile) figures(r *attach.Reading, unit func(float64) string) {
 	}
 	if own != "" && p.cum[own] >= worthNaming*p.total {
 		outside := "outside the runtime"
-		if p.partial && !p.byCum {
+		if p.headless || p.partial && !p.byCum {
 			outside = "of what is shown, outside the runtime"
 		}
 		if p.cum[most(p.cum, func(fn string) bool { return strings.HasPrefix(fn, "net/http.") })] > p.cum[own] {

@@ -323,7 +323,7 @@ func readPprof(part *attach.Part) attach.Reading {
 	}
 	t.closeTrace()
 	p := t.p
-	p.unseen, p.byCum = !t.locksListed(), t.byCum
+	p.unseen, p.byCum, p.headless = !t.locksListed(), t.byCum, t.rows > 0 && t.titles == 0
 	if p.total == 0 {
 		p.total = t.byRow
 	}
