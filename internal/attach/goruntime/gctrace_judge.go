@@ -227,6 +227,11 @@ func judgeFew(g *attach.Reading, s gcSum, cs []cycle) {
 		g.Signs = []attach.Sign{{Cause: "frequent-gc", Grade: attach.Candidate,
 			Share: last.sinceStart / 100, Proof: g.Figures[:1]}}
 	}
+	if s.worstStop >= longStop {
+		g.Means += fmt.Sprintf("; a stop of the world took %s, and how often one is so long is not in the text", ms(s.worstStop))
+		g.Signs = append(g.Signs, attach.Sign{Cause: "stw-pause", Grade: attach.Candidate,
+			Proof: []string{stopText(s)}})
+	}
 	g.Next = []attach.Next{{Command: "GODEBUG=gctrace=1 for a minute under load",
 		Why: "a rate needs cycles over some seconds"}}
 }
