@@ -246,8 +246,11 @@ func kindsOfMemory(m pairs, anon, huge, file float64) string {
 		}
 		said = append(said, text)
 	} else if has("inactive_anon", "active_anon") { // its first lines were cut off
-		said = append(said, mem(m.get("inactive_anon")+m.get("active_anon"))+
-			" anonymous and tmpfs (inactive_anon and active_anon)")
+		text := mem(m.get("inactive_anon")+m.get("active_anon")) + " anonymous and tmpfs (inactive_anon and active_anon)"
+		if m.has("anon_thp") {
+			text += ", " + mem(huge) + " of it in huge pages"
+		}
+		said = append(said, text)
 	}
 	if has("file", "cache", "total_cache") {
 		said = append(said, mem(file)+" page cache")

@@ -20,7 +20,7 @@ const (
 // nodes, and a paste that has them must not be called unknown.
 
 var (
-	unameLine   = pattern.New(`^Linux \S+ \d+\.\d+\S* #\d+.* (?:x86_64|aarch64|i[3-6]86|armv\S+|ppc64(?:le)?|s390x|riscv64|GNU/Linux)$`)
+	unameLine   = pattern.New(`^Linux (?:\S+ )?\d+\.\d+\S* #\d+.* (?:x86_64|aarch64|i[3-6]86|armv\S+|ppc64(?:le)?|s390x|riscv64|GNU/Linux)$`)
 	versionLine = pattern.New(`^Linux version (\d+\.\d+\S*) \(.+`)
 	osLine      = pattern.New(`^(PRETTY_NAME|NAME|VERSION_ID|VERSION|VERSION_CODENAME|ID|ID_LIKE|HOME_URL|SUPPORT_URL|BUG_REPORT_URL|PRIVACY_POLICY_URL|UBUNTU_CODENAME|ANSI_COLOR|CPE_NAME|LOGO|PLATFORM_ID|VARIANT|VARIANT_ID|DOCUMENTATION_URL|DEFAULT_HOSTNAME|BUILD_ID|DEBIAN_VERSION_FULL|REDHAT_\w+|CENTOS_\w+|SUPPORT_END)=\S.*$`)
 	cmdlineLine = pattern.New(`^(?:BOOT_IMAGE=\S+ .*\broot=\S+.*|.*\broot=(?:/dev/|UUID=|LABEL=)\S+ .*\b(?:ro|rw|quiet)\b.*|.*\bconsole=tty\S+ .*\S+=\S+.*)$`)
@@ -31,6 +31,9 @@ var uname = contextKind("kernel release", []string{"Linux "}, func(lines []paste
 }, func(lines []string) ([]string, string) {
 	f := strings.Fields(lines[0])
 	release := f[2]
+	if release[0] == '#' { // uname without the host
+		release = f[1]
+	}
 	return []string{"Linux " + printed(release)}, "It says which kernel runs; nothing of slowness."
 })
 

@@ -23,6 +23,7 @@ type oomReport struct {
 	biggest oomTask
 	tasks   int
 	columns []string // of the table of tasks
+	asked   string   // the task whose allocation found no memory, and its order
 }
 
 // smallVictim is less than a kill frees where processes hold the memory: the kernel takes the
@@ -35,6 +36,7 @@ type oomTask struct {
 }
 
 var (
+	oomAsked   = pattern.New(`^(.{1,64}?) invoked oom-killer:.*?\border=(-?\d+)`)
 	oomUsage   = pattern.New(`^memory: usage (\d+)kB, limit (\d+)kB`)
 	oomLimited = pattern.New(`^Task in (\S+) killed as a result of limit of (\S+)`)
 	oomStats   = pattern.New(`^Memory cgroup stats for (/[^\s:]*):?(?:.*?\brss:(\d+)KB)?(?:.*?\bswap:(\d+)KB)?`)
@@ -47,6 +49,10 @@ var (
 func (o *oomReport) read(text string) {
 	text = strings.TrimSpace(text)
 	switch {
+	case strings.Contains(text, "invoked oom-killer"):
+		if m := oomAsked.FindStringSubmatch(text); m != nil && o.asked == "" {
+			o.asked = fmt.Sprintf("%s asked for memory (order %s), and none was left", printed(m[1]), m[2])
+		}
 	case strings.HasPrefix(text, "memory: usage"):
 		if m := oomUsage.FindStringSubmatch(text); m != nil {
 			o.seen, o.group = true, true
@@ -159,6 +165,9 @@ func (r *report) readOOM(out *attach.Reading) {
 			figure += fmt.Sprintf("; and %d more", len(r.killed)-3)
 		}
 		figures = append(figures, figure)
+	}
+	if r.oom.asked != "" && len(r.killed) == 0 {
+		figures = append(figures, r.oom.asked)
 	}
 	figures = append(figures, r.oom.figures(r.sums.pageBytes())...)
 	killed := "and a process in it was killed: an end, and perhaps a restart, and by itself no cause of latency."
