@@ -159,9 +159,9 @@ var waitPlaces = []struct {
 	cause string
 }{
 	{[]string{"io_schedule", "balance_dirty_pages", "jbd2", "wait_on_page", "folio_wait", "blkdev", "wait_on_buffer", "xfs_log", "xlog", "ext4_sync", "blk_mq", "rq_qos_wait", "submit_bio", "do_get_write_access"}, "disk-wait"},
-	{[]string{"rwsem_down", "mmap_read_lock", "mmap_write_lock"}, "mmap-lock"},
+	{[]string{"mmap_read_lock", "mmap_write_lock"}, "mmap-lock"},
 	{[]string{"do_try_to_free", "shrink_", "reclaim_inodes", "congestion_wait", "reclaim_throttle", "throttle_direct", "mem_cgroup_handle_over_high"}, "direct-reclaim"},
-	{[]string{"__mutex_lock", "mutex_lock"}, "kernel-lock"},
+	{[]string{"__mutex_lock", "mutex_lock", "rwsem_down"}, "kernel-lock"}, // of an inode, mmap_lock, or any other
 }
 
 // waitsElsewhere are kernel functions whose wait is of no cause's own.
@@ -225,6 +225,7 @@ func psFiltered(command string) bool {
 func psStates(v *verdict, all []process, names []string, filtered bool) {
 	in := map[byte]int{}
 	places, blocked := map[string]int{}, map[string]int{}
+	var lone process // the last one in D
 	if !slices.Contains(names, "STAT") && !slices.Contains(names, "S") {
 		for _, one := range all {
 			if one.wchan != "" && one.wchan != "-" && one.wchan != "0" {
@@ -242,7 +243,8 @@ func psStates(v *verdict, all []process, names []string, filtered bool) {
 		}
 		in[one.state[0]]++
 		if one.state[0] == 'D' && one.name != "" && one.name != "-" {
-			blocked[one.name]++
+			blocked[unnumbered(one.name)]++
+			lone = one
 		}
 		if one.state[0] == 'D' && one.wchan != "" && one.wchan != "-" {
 			places[one.wchan]++
@@ -253,7 +255,9 @@ func psStates(v *verdict, all []process, names []string, filtered bool) {
 	} else {
 		v.figure("%d in state R, %d in D, %d in S or I at that moment", in['R'], in['D'], in['S']+in['I'])
 	}
-	if by := attach.Largest(blocked); len(by) > 0 && (in['D'] >= 3 || filtered) {
+	if in['D'] == 1 && lone.pid != "" {
+		v.figure("in D: %s (pid %s)", lone.name, lone.pid)
+	} else if by := attach.Largest(blocked); len(by) > 0 && (in['D'] >= 3 || filtered) {
 		text := fmt.Sprintf("in D: %d %s", blocked[by[0]], by[0])
 		for _, w := range by[1:min(3, len(by))] {
 			text += fmt.Sprintf(", %d %s", blocked[w], w)

@@ -74,6 +74,14 @@ func bareState(f []string) int {
 	return -1
 }
 
+// psNumber is what tells one of several alike threads of the kernel from the next: [nfsd/3].
+var psNumber = pattern.New(`/\d+(?::\d+)?(\]?)$`)
+
+// unnumbered is the name that such threads share.
+func unnumbered(name string) string {
+	return psNumber.ReplaceAllString(name, "$1")
+}
+
 // psReclaimer says where the kernel's own reclaim sleeps: while it does, nobody else frees memory
 // in the background.
 func psReclaimer(v *verdict, all []process) {
