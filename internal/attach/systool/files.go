@@ -87,6 +87,7 @@ func readIotop(p *attach.Part) attach.Reading {
 	v.Title, v.Glance = "iotop, 1 screen", true
 	most, what := 0.0, ""
 	worst, who := 0.0, ""
+	var waits []string // of others that wait, too
 	total, rows, each := "", 0, "/s"
 	for _, l := range p.Lines {
 		text := strings.TrimSpace(l.Text)
@@ -110,7 +111,11 @@ func readIotop(p *attach.Part) attach.Reading {
 		if r+w > most {
 			most, what = r+w, fmt.Sprintf("%s: %s%s read and written", name, bytes(r+w), each)
 		}
-		if share, ok := number(m[8]); ok && share > worst {
+		share, ok := number(m[8])
+		if ok && share >= 20 {
+			waits = append(waits, fmt.Sprintf("%s %s %%", name, plain(share)))
+		}
+		if ok && share > worst {
 			worst, who = share, fmt.Sprintf("%s waits for the disk %s %% of the time", name, plain(share))
 		}
 	}
@@ -130,6 +135,9 @@ func readIotop(p *attach.Part) attach.Reading {
 		v.Figures = slices.Insert(v.Figures, 0, who)
 		v.candidate("disk-wait", worst/100, who)
 		v.means("%s in this screen", who)
+		if len(waits) > 1 {
+			v.Figures[0] = fmt.Sprintf("%d wait for the disk a fifth of the time or more: %s", len(waits), strings.Join(waits[:min(4, len(waits))], ", "))
+		}
 		v.next("iostat -x 1 10", "whether the device is slow")
 	} else {
 		v.unsure = true

@@ -220,6 +220,7 @@ type device struct {
 	queue, util                   float64
 	extended                      bool
 	counted                       bool    // its queue is not in the paste, and follows from the rest
+	read, written                 float64 // bytes a second
 	wrote                         bool    // nearly all of what it moved was written
 	peak                          float64 // ms: the longest await of one report in which it was not at ease
 	peakRate                      float64 // requests a second then
@@ -240,8 +241,9 @@ func devices(all []report) (out []device) {
 			if d.reads+d.writes == 0 {
 				d.reads = m("tps")
 			}
-			read, written := m("rd_sec/s", "rsec/s", "rkB/s", "rMB/s"), m("wr_sec/s", "wsec/s", "wkB/s", "wMB/s")
-			d.wrote = written > 0 && read < 0.05*written
+			d.read = m("rkB/s", "kB_read/s") + 512*m("rd_sec/s", "rsec/s", "Blk_read/s") + 1<<20*m("rMB/s", "MB_read/s")
+			d.written = m("wkB/s", "kB_wrtn/s") + 512*m("wr_sec/s", "wsec/s", "Blk_wrtn/s") + 1<<20*m("wMB/s", "MB_wrtn/s")
+			d.wrote = d.written > 0 && d.read < 0.05*d.written
 			_, d.extended = r.disks[name].get("%util")
 			_, queue := r.disks[name].get("aqu-sz")
 			_, older := r.disks[name].get("avgqu-sz")
@@ -289,6 +291,9 @@ func (d device) String() string {
 		parts = append(parts, plain(d.util)+" % util")
 	}
 	parts = append(parts, fmt.Sprintf("%s requests/s", plain(d.reads+d.writes)))
+	if d.read+d.written >= 1<<20 || !d.extended && d.read+d.written > 0 {
+		parts = append(parts, fmt.Sprintf("%s/s read and %s/s written", bytes(d.read), bytes(d.written)))
+	}
 	return d.name + ": " + strings.Join(parts, ", ")
 }
 
@@ -359,7 +364,11 @@ func readIostat(p *attach.Part) attach.Reading {
 	}
 	if len(disks) > 0 && !disks[0].extended {
 		v.unsure = true
-		v.means("without -x it shows how much is read and written, and not how long that takes")
+		waits := ""
+		if known {
+			waits = fmt.Sprintf("; iowait is %s %%", plain(c.wa))
+		}
+		v.means("without -x it shows how much is read and written, and not how long that takes%s", waits)
 		v.next("iostat -x 1 10", "r_await and w_await: how long requests take")
 	}
 	for _, d := range disks {

@@ -129,13 +129,11 @@ func (d device) judge(v *verdict, c cpuUse, n int) {
 		v.next("pidstat -d 1 10", "iodelay: which processes wait for the disk")
 	case d.util >= 90 && d.queue < 2 && d.rawait >= 1 && d.reads*d.rawait >= 700:
 		v.candidate("disk-wait", c.wa/100, proof)
-		v.means("%s serves one read after another all the time, each in %s ms: who reads waits for it", d.name, plain(d.rawait))
+		v.means("reads from %s are served one after another all the time, each in %s ms: who reads waits for it", d.name, plain(d.rawait))
 		v.next("pidstat -d 1 10", "which processes read")
 	case d.util >= 90 && d.queue < 2 && d.wawait >= awaitFew && d.writes*d.wawait >= 700:
 		v.candidate("disk-wait", c.wa/100, proof)
-		v.means("%s serves one write after another all the time, each in %s ms: who syncs each of them waits for it", d.name, plain(d.wawait))
+		v.means("writes to %s are served one after another all the time, each in %s ms: who syncs each of them waits for it", d.name, plain(d.wawait))
 		v.next("strace -f -T -e trace=fsync,fdatasync -p PID", "whether the service calls fsync, and how long each takes")
-	case d.util >= 90 && d.worst() < awaitSome:
-		v.not(fmt.Sprintf("%s %% util is no proof of a slow disk: %s serves many requests at once, and answers in %s ms", plain(d.util), d.name, plain(d.worst())))
 	}
 }

@@ -101,6 +101,11 @@ func judgeAll(v *verdict, disks []device, c cpuUse, reports int) {
 			of = d.name
 		}
 	}
+	for _, d := range disks {
+		if d.util >= 90 && d.worst() < awaitSome && d.queue >= 1 && !v.accuses("disk-wait") {
+			v.not(fmt.Sprintf("%s %% util is no proof of a slow disk: %s serves many requests at once, and answers in %s ms", plain(d.util), d.name, plain(d.worst())))
+		}
+	}
 	var others []string
 	for _, d := range disks {
 		if of != "" && d.name != of && d.late() {

@@ -12,7 +12,7 @@ import (
 var netstatSums = &attach.Kind{
 	Name: "netstat -s",
 	Hints: []string{"Ip:", "Ip6", "Tcp", "Udp", "Icmp", "IpExt", "MPTcp", "#kernel", "segments",
-		"listen queue", "SYNs to", "connection openings", "connection attempts", "resets sent"},
+		"listen queue", "SYNs to", "SYN cookies", "delayed acks", "time wait in", "SYN_RECV", "connection openings", "connection attempts", "resets sent"},
 	Claim: claimNetstat,
 	Read:  readNetstat,
 }
@@ -21,7 +21,7 @@ var netstatSums = &attach.Kind{
 var (
 	netstatSection = pattern.New(`^(Ip|Icmp|IcmpMsg|Tcp|Udp|UdpLite|TcpExt|IpExt|Ip6|Icmp6|Udp6|UdpLite6|MPTcpExt|Sctp):$`)
 	netstatCount   = pattern.New(`^\s*(\d+) [a-zA-Z].*$|^\s*[A-Za-z0-9 ,./-]+: \d+$|^\s*[A-Z][A-Za-z0-9 ]* \d+( .*)?$|^\s*ICMP (input|output) histogram:$`)
-	netstatSure    = pattern.New(`active connection openings|segments retransmi|times the listen queue|SYNs to LISTEN|failed connection attempts|segments received|TCPLostRetransmit|TCPTimeouts|resets sent|^TcpExt|^#kernel`)
+	netstatSure    = pattern.New(`active connection openings|segments retransmi|times the listen queue|SYNs to LISTEN|failed connection attempts|segments received|TCPLostRetransmit|TCPTimeouts|resets sent|^TcpExt|^#kernel|\d SYN cookies (?:sent|received)|resets received for embryonic|finished time wait in|\d delayed acks (?:sent|further)`)
 	nstatLine      = pattern.New(`^(Ip|Tcp|Udp|Icmp|TcpExt|IpExt|Ip6|Udp6)\w+ +(\d+) +[\d.]+$`)
 )
 

@@ -68,7 +68,13 @@ func (run *pidstatRun) crowds(v *verdict) {
 	if counts[most] < 2 || sums[most] <= oneThread {
 		return
 	}
-	text := fmt.Sprintf("%s: its %d threads listed use %s %% CPU together, and %d of them 90 %% or more each", most, counts[most], plain(sums[most]), busy[most])
+	text := fmt.Sprintf("%s: its %d threads listed use %s %% CPU together", most, counts[most], plain(sums[most]))
+	if busy[most] > 0 {
+		text += fmt.Sprintf(", and %d of them 90 %% or more each", busy[most])
+	}
+	if most.use >= 0.8*sums[most] && most.sys > 0 {
+		text += fmt.Sprintf(" (%s user, %s system)", plain(most.usr), plain(most.sys))
+	}
 	if most.use < 0.8*sums[most] {
 		text += "; its own row says less, and is wrong"
 	}

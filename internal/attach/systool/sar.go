@@ -299,8 +299,12 @@ func (s *sysstatTables) sarPaging(v *verdict) {
 	}
 }
 
-// sarDiskNames are the columns of iostat for what sar -d says of a device.
-var sarDiskNames = []string{"r/s", "await", "aqu-sz", "%util", "rkB/s", "wkB/s"}
+// sarDiskNames are the columns of iostat for what sar -d says of a device. Old versions count
+// sectors.
+var (
+	sarDiskNames    = []string{"r/s", "await", "aqu-sz", "%util", "rkB/s", "wkB/s"}
+	sarOldDiskNames = []string{"r/s", "await", "aqu-sz", "%util", "rsec/s", "wsec/s"}
+)
 
 func (s *sysstatTables) sarDisks(v *verdict) {
 	t := s.with("DEV", "await")
@@ -312,13 +316,16 @@ func (s *sysstatTables) sarDisks(v *verdict) {
 		return
 	}
 	var all []report
-	last := ""
+	last, names := "", sarDiskNames
+	if t.has("rd_sec/s") {
+		names = sarOldDiskNames
+	}
 	for _, r := range t.rows {
 		if r.time != last || all == nil {
 			all = append(all, report{disks: map[string]disk{}})
 			last = r.time
 		}
-		one := diskRow{names: sarDiskNames}
+		one := diskRow{names: names}
 		for _, c := range []string{t.cell(r, "tps"), t.cell(r, "await"),
 			t.cell(r, "aqu-sz", "avgqu-sz"), t.cell(r, "%util"), t.cell(r, "rd_sec/s", "rkB/s"),
 			t.cell(r, "wr_sec/s", "wkB/s")} {

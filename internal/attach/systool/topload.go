@@ -168,9 +168,14 @@ func (s *screen) few(v *verdict, known bool) {
 	if !known || s.total == 0 || s.total >= fewTasks || len(s.rows) < s.total {
 		return
 	}
+	who := ""
+	t := table{names: s.names, rows: s.rows}
+	if len(t.rows) == 1 && t.resident(t.rows[0]) > 0 && s.used() < 1 { // otherwise it is said below
+		who = fmt.Sprintf(", %s, %s resident", t.cell(t.rows[0], "COMMAND", "BEFEHL", "Command"), bytes(t.resident(t.rows[0])))
+	}
 	v.Figures = slices.Insert(v.Figures, min(1, len(v.Figures)),
-		fmt.Sprintf("%s in all, %s %% of a CPU together: those of a container, or those that somebody chose, while the line of CPUs is of the whole machine",
-			attach.Plural(s.total, "task"), plain(s.used())))
+		fmt.Sprintf("%s in all%s, %s %% of a CPU together: those of a container, or those that somebody chose, while the line of CPUs is of the whole machine",
+			attach.Plural(s.total, "task"), who, plain(s.used())))
 }
 
 // swapped says how much of swap is used, where that is some of it.

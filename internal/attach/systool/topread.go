@@ -83,6 +83,13 @@ func readTop(p *attach.Part) attach.Reading {
 		v.unsure = true
 		v.means("how busy the CPUs are is not in it")
 	}
+	switch rows := len(last.rows); {
+	case len(v.Figures) > 0:
+	case rows > 0:
+		v.figure("%s listed, %s %% of a CPU together", attach.Plural(rows, "task"), plain(last.used()))
+	case last.total > 0:
+		v.figure("%s, %d running at that moment, %s", attach.Plural(last.total, "task"), last.running, attach.Plural(last.zombies, "zombie"))
+	}
 	return v.done()
 }
 
@@ -273,7 +280,11 @@ func (s *screen) processes(v *verdict, loaded bool) {
 		}
 		text := fmt.Sprintf("%s: %s %% CPU%s%s", name(busy), plain(use), holds, t.next(busy, name))
 		if n, sum := t.busy(); s.threads && n > 1 {
-			text = fmt.Sprintf("%d threads use a fifth of a CPU or more, %s %% together, the most %s with %s %%", n, plain(sum), name(busy), plain(use))
+			of := ""
+			if s.total > n {
+				of = fmt.Sprintf(" of %d", s.total)
+			}
+			text = fmt.Sprintf("%d%s threads use a fifth of a CPU or more, %s %% together, the most %s with %s %%", n, of, plain(sum), name(busy), plain(use))
 			v.Figures = slices.Insert(v.Figures, min(2, len(v.Figures)), text)
 		} else {
 			v.figure("%s", text)

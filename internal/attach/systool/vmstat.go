@@ -308,6 +308,7 @@ func (run *vmstatRun) swap(v *verdict, p *attach.Part) {
 	v.fact(SwapInRate, in)
 	v.fact(SwapOutRate, out)
 	_, most := run.span("si")
+	run.burst(v, unit)
 	if in == 0 && out == 0 && most == 0 {
 		return
 	}
@@ -321,6 +322,19 @@ func (run *vmstatRun) swap(v *verdict, p *attach.Part) {
 		v.means("memory is short: %s of the %s that the disk writes each second goes to swap",
 			finding.Bytes(bounded(min(out, written))), finding.Bytes(bounded(written)))
 	}
+}
+
+// burst says that much went to swap in few samples, which the median does not show.
+func (run *vmstatRun) burst(v *verdict, unit float64) {
+	_, most := run.span("so")
+	if most *= unit; run.median("so") > 0 || most < 1<<20 {
+		return
+	}
+	proof := fmt.Sprintf("%s/s went to swap in one sample", bytes(most))
+	v.Figures = slices.Insert(v.Figures, 1, proof)
+	v.candidate("direct-reclaim", 0, proof)
+	v.means("memory was short in a sample, in which %s/s went to swap: whether threads waited for it is not in it", bytes(most))
+	v.next("sar -B 1 10", "pgscand/s: whether threads free memory themselves")
 }
 
 // swapping is a sign where pages come back all the time.
