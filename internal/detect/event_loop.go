@@ -2,6 +2,7 @@ package detect
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/finding"
@@ -251,6 +252,7 @@ func tellUnread(p *Pass, f *finding.Finding) {
 		p.Proof("kernel records: timers",
 			"at least %d of these turns were no request: a timer of the program had started them", l.Timed)
 	}
+	busiestLine(p)
 	what := "what computes"
 	if 2*l.Timed > l.Long {
 		what = "what the timer starts"
@@ -266,6 +268,23 @@ func tellUnread(p *Pass, f *finding.Finding) {
 	f.Remedy = append(f.Remedy, "move "+what+" to a thread or a process of its own, or split it",
 		"run more processes, which bounds how many wait behind one")
 	f.Verify = p.verify("slow requests lie unread for less than " + p.per(p.NS()))
+}
+
+// busiestLine says what the process computes most, by samples: the long turns are some of that.
+func busiestLine(p *Pass) {
+	on := p.best()
+	if on == nil || on.Samples < account.LeastSamples {
+		return
+	}
+	var most []string
+	for i := range on.Works {
+		if w := &on.Works[i]; w.Name != account.OtherWorks && len(most) < 3 && 10*w.NS >= on.NS {
+			most = append(most, fmt.Sprintf("%s %s", orKind(w), percent(ratio(w.NS, on.NS))))
+		}
+	}
+	if len(most) > 0 {
+		p.Proof("CPU samples", "of the process' CPU time, by %d samples: %s", on.Samples, strings.Join(most, ", "))
+	}
 }
 
 // heldOften reports whether requests made the loop's thread wait.
