@@ -239,6 +239,19 @@ func jvmCollects(frames []kernel.Frame) bool {
 	return false
 }
 
+// callsKernel reports whether a function is the C library's way into a system call: time in it is
+// the kernel's, where that was not sampled.
+func callsKernel(f *kernel.Frame) bool {
+	name := strings.TrimSuffix(f.Func, " (inlined)")
+	own := strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(name, "__GI_"), "___"), "__")
+	own = strings.TrimPrefix(own, "libc_")
+	if own == name && !strings.Contains(f.Module, "libc") && !strings.Contains(f.Module, "libpthread") {
+		return false
+	}
+	own = strings.TrimSuffix(strings.TrimSuffix(own, "_nocancel"), "64")
+	return isSystemCall(own) && own != "time" && own != "gettimeofday" && own != "clock_gettime"
+}
+
 // collects reports whether a stack is of a goroutine of Go's collector.
 func collects(frames []kernel.Frame) bool {
 	for i := range frames {

@@ -15,6 +15,7 @@ type within struct {
 	depth  map[string]float64 // weighted: how far from the innermost function it stood
 	seen   map[string]int     // the last stack that it was counted for
 	n      int
+	called map[string]map[string]float64 // of an innermost function: who called it
 }
 
 // add counts each function of a stack once.
@@ -23,6 +24,7 @@ func (w *within) add(s *sample) {
 		w.weight, w.depth, w.seen = map[string]float64{}, map[string]float64{}, map[string]int{}
 	}
 	w.n++
+	w.caller(s)
 	for i := range len(s.kernel) + len(s.program) {
 		f := &kernel.Frame{}
 		if i < len(s.kernel) {
@@ -37,6 +39,35 @@ func (w *within) add(s *sample) {
 		w.weight[f.Func] += s.weight
 		w.depth[f.Func] += s.weight * float64(i)
 	}
+}
+
+// caller notes who called the innermost function of a stack.
+func (w *within) caller(s *sample) {
+	all := append(s.kernel[:len(s.kernel):len(s.kernel)], s.program...)
+	if len(all) < 2 || unresolved(all[0].Func) || unresolved(all[1].Func) {
+		return
+	}
+	if w.called == nil {
+		w.called = map[string]map[string]float64{}
+	}
+	if w.called[all[0].Func] == nil {
+		w.called[all[0].Func] = map[string]float64{}
+	}
+	w.called[all[0].Func][all[1].Func] += s.weight
+}
+
+// callers names who called the function that most samples are in, with their shares of whole; "":
+// none has half of the samples, or one called it.
+func (w *within) callers(name string, weight, whole float64) string {
+	by := w.called[name]
+	if whole <= 0 || weight < passesHalf*whole || len(by) < 2 {
+		return ""
+	}
+	var out []string
+	for _, caller := range attach.Largest(by)[:min(3, len(by))] {
+		out = append(out, pct(by[caller]/whole)+" "+caller)
+	}
+	return "called by: " + strings.Join(out, ", ")
 }
 
 // What most of a profile passes through: half of it or more. Functions whose shares differ by so

@@ -230,13 +230,16 @@ func readPerfStat(p *attach.Part) attach.Reading {
 			slices.Min(s.utilized), slices.Max(s.utilized)))
 	case len(s.utilized) == 1:
 		used = s.utilized[0]
-		r.Figures = append(r.Figures, fmt.Sprintf("%.3g CPUs used", used))
+		if used == 0 && hasClock && s.elapsed > 0 { // it has no more figures than perf prints
+			used = clock / 1000 / s.elapsed
+		}
+		r.Figures = append(r.Figures, cpus(used)+" used")
 	case hasClock && s.elapsed > 0:
 		used = clock / 1000 / s.elapsed
-		r.Figures = append(r.Figures, fmt.Sprintf("%.3g CPUs used", used))
+		r.Figures = append(r.Figures, cpus(used)+" used")
 	case s.user+s.sys > 0 && s.elapsed >= longEnough && !hasWatch(s):
 		used = (s.user + s.sys) / s.elapsed
-		r.Figures = append(r.Figures, fmt.Sprintf("%.3g CPUs used", used))
+		r.Figures = append(r.Figures, cpus(used)+" used")
 	}
 	// Units and system-wide counts differ between versions: the tool's own ratio must agree.
 	if ran := clock / 1000; hasClock && used > 0 && len(s.utilized) == 1 && s.intervals == 0 &&
@@ -259,6 +262,9 @@ func readPerfStat(p *attach.Part) attach.Reading {
 	if s.user+s.sys > 0 && s.elapsed >= longEnough { // shorter, the division between them is chance
 		r.Figures = append(r.Figures, fmt.Sprintf("%s user, %s system", lasts(s.user), lasts(s.sys)))
 	}
+	if line := s.counted(); line != "" {
+		r.Figures = append(r.Figures, line)
+	}
 	if len(s.missing) > 0 && len(s.counts) > 0 {
 		r.Figures = append(r.Figures, "not counted here: "+strings.Join(s.missing[:min(4, len(s.missing))], ", "))
 	}
@@ -269,13 +275,40 @@ func readPerfStat(p *attach.Part) attach.Reading {
 	case used > 0 && used < 0.5:
 		r.Means = fmt.Sprintf("It used %.3g of a CPU: it mostly waited, and for what is not in it.", used)
 	case used > 0:
-		r.Means = fmt.Sprintf("It used %.3g CPUs: what it did there, and whether it waited for more, is not in it.", used)
+		r.Means = fmt.Sprintf("It used %s: what it did there, and whether it waited for more, is not in it.", cpus(used))
 	default:
 		r.Means = "These are counts of events: they say nothing of waiting."
 	}
 	r.Next = append(r.Next, record(r.Who.PID, "what it waited for"))
 	return r
 }
+
+// cpus writes how many CPUs something used.
+func cpus(n float64) string {
+	if text := fmt.Sprintf("%.3g", n); text != "1" {
+		return text + " CPUs"
+	}
+	return "1 CPU"
+}
+
+// counted says for how much of the time counters ran, where there are more than the CPU has at
+// once; "": for all.
+func (s *stat) counted() string {
+	low, high := 100.0, 0.0
+	for _, c := range s.comment {
+		if m := statRan.FindStringSubmatch(c); m != nil {
+			v, _ := number(m[1])
+			low, high = min(low, v), max(high, v)
+		}
+	}
+	if high == 0 || low > 99 {
+		return ""
+	}
+	return fmt.Sprintf("counters that took turns ran %.0f to %.0f %% of the time", low, high)
+}
+
+// statRan is the share of the time for which a counter ran.
+var statRan = pattern.New(`[\[(]\s*(\d+[.,]\d+)\s?%[\])]$`)
 
 // watched is how many CPUs a clock of the whole machine ran on, idle or not; 0: not known.
 func (s *stat) watched() int {

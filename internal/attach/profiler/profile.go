@@ -140,6 +140,9 @@ func (t *tally) add(s *sample) {
 	if len(s.kernel) == 0 && spinsForLock(name) {
 		key.Kind, key.Name = account.WorkSpin, name
 	}
+	if len(s.kernel) == 0 && len(s.program) > 0 && callsKernel(&s.program[0]) {
+		key.Kind, key.Name = account.WorkSyscall, name // of a profile without the kernel
+	}
 	if len(s.kernel) == 1 && strings.HasPrefix(name, "bpf_prog_") && packetProgram(name) {
 		key.Kind, key.Name = account.WorkKernel, name
 	}
@@ -327,6 +330,10 @@ func (t *tally) figures() []string {
 			out = append(out, "by themselves: "+s)
 		}
 	} else if s := t.top(t.funcs, 3, t.leastShown()); s != "" {
+		first := attach.Largest(t.funcs)[0]
+		if by := t.within.callers(first, t.funcs[first], t.whole); by != "" {
+			s += "; " + by
+		}
 		if chain := t.within.says(t.whole, t.funcs[attach.Largest(t.funcs)[0]]); chain != "" {
 			s += "; " + chain
 		}
