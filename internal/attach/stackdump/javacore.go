@@ -92,6 +92,7 @@ func parseCore(lines []paste.Line) *dump {
 			t.holds = append(t.holds, m[1])
 		} else if m := coreBlock.FindStringSubmatch(text); m != nil {
 			t.what, t.wants, t.wait.call = strings.ReplaceAll(m[2], "/", "."), m[3], coreCalls[m[1]]
+			t.owner = m[4]
 			if m[4] != "" && m[4] != t.name && len(owned) < 4096 {
 				owned[m[4]] = append(owned[m[4]], m[3])
 			}

@@ -44,6 +44,10 @@ func (d *dump) lone(r *attach.Reading) {
 		if id := d.owners[th.addr]; id != 0 && th.addr != "" {
 			r.Figures = append(r.Figures, fmt.Sprintf("thread %d holds it, and is not in the text", id))
 		}
+		if th.owner != "" {
+			r.Figures = append(r.Figures, fmt.Sprintf("%q holds it: its stack is not in the text", cutName(th.owner)))
+			r.Not = "What the thread that holds the lock does meanwhile is not in it."
+		}
 		th.interrupted(r)
 		r.Signs = append(r.Signs, attach.Sign{Cause: causes[th.kind], Grade: attach.Candidate, Proof: r.Figures[:1]})
 	case remote, tableLock, pooled:

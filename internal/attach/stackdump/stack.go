@@ -27,6 +27,7 @@ type thread struct {
 	wants string   // the lock that it waits for; "": it does not say
 	what  string   // the type of that lock
 	holds []string // locks that it holds
+	owner string   // the name of the thread that has the lock which it wants; "": it does not say
 
 	headed  bool    // it has a line of its own above its frames
 	guessed bool    // frames were left out that gdb had guessed
