@@ -149,6 +149,9 @@ func (t planTimes) run(r *result, nodes []*node) attach.Reading {
 func mostOf(r *result, nodes []*node, worst *node) {
 	rows := func(n *node) float64 { return n.act * max(1, n.loops) }
 	big := slices.MaxFunc(nodes, func(a, b *node) int { return cmp.Compare(rows(a), rows(b)) })
+	if big == worst && rows(big) >= 1e5 && big.est < 0 {
+		r.figure("it gave " + count(rows(big)) + " rows")
+	}
 	if big != worst && rows(big) >= 1e5 && rows(big) > 2*rows(worst) && big != worstGuess(nodes) {
 		r.figure(fmt.Sprintf("most rows: %s gave %s", big.name, count(rows(big))))
 	}
@@ -192,7 +195,7 @@ func (t planTimes) repeated(nodes []*node, worst *node) string {
 // guessedFar reports whether a node has far more rows or far fewer than was estimated.
 func guessedFar(nodes []*node) bool {
 	return slices.ContainsFunc(nodes, func(n *node) bool {
-		return n.est >= 0 && max(n.act, n.est) >= 20 && n.misses(10)
+		return max(n.act, n.est) >= 20 && n.misses(10)
 	})
 }
 
@@ -212,7 +215,7 @@ func worstGuess(nodes []*node) *node {
 // misses reports whether a node found so many times the rows that were estimated, or as many times
 // fewer. Fewer say nothing where a limit ended it.
 func (n *node) misses(times float64) bool {
-	if n.act < 0 || n.stopped && n.act < n.est {
+	if n.act < 0 || n.est < 0 || n.stopped && n.act < n.est {
 		return false
 	}
 	return max(n.act, n.est) > times*max(1, min(n.act, n.est))
@@ -297,6 +300,9 @@ func (t planTimes) where(r *result, nodes []*node, worst *node, line string) {
 			"says whether the estimates, and with them the plan, change")
 		return
 	}
-	r.next("another index or another join for that node, then "+again,
-		"the estimates are near the rows found, so new statistics are not the first thing to try")
+	why := "the estimates are near the rows found, so new statistics are not the first thing to try"
+	if !slices.ContainsFunc(nodes, func(n *node) bool { return n.est >= 0 }) {
+		why = "EXPLAIN with COSTS on has the estimates too: whether new statistics would help"
+	}
+	r.next("another index or another join for that node, then "+again, why)
 }

@@ -159,7 +159,12 @@ func tellLeaf(r *result, ops []*operator, leaf *operator, total float64) {
 	switch {
 	case cross != nil:
 		where = "the plan: a cartesian join"
-		r.figure(fmt.Sprintf("%s, a cartesian join, gave %s rows", cross.name, count(max(0, cross.act))))
+		gave := fmt.Sprintf("%s, a cartesian join, gave %s rows", cross.name, count(max(0, cross.act)))
+		if cross != leaf && cross.time >= 0 {
+			where = "the plan: " + leaf.name + ", over the rows of a cartesian join"
+			gave += " and took " + dur(cross.time)
+		}
+		r.figure(gave)
 	case bad != nil && bad.act >= 100*max(1, bad.est) && !countsAll(ops, bad):
 		where = "a plan that rests on a wrong estimate"
 		if strings.Contains(bad.text, "stats:pseudo") {
@@ -234,8 +239,9 @@ func reads(r *result, ops []*operator) {
 // spilled names the operator that put most on disk.
 func spilled(r *result, ops []*operator) {
 	for _, o := range ops {
-		if strings.HasSuffix(o.spill, "MB") || strings.HasSuffix(o.spill, "GB") {
-			r.figure(fmt.Sprintf("%s put %s on disk: it had more than its quota of memory", o.name, o.spill))
+		size, unit, _ := strings.Cut(o.spill, " ")
+		if v, ok := number(size); ok && (unit == "MB" || unit == "GB") {
+			r.figure(fmt.Sprintf("%s put %s %s on disk: it had more than its quota of memory", o.name, three(v), unit))
 			return
 		}
 	}
@@ -245,7 +251,13 @@ func spilled(r *result, ops []*operator) {
 // much beside the whole time.
 func storeSums(r *result, ops []*operator, total float64) {
 	o := slices.MaxFunc(ops, func(a, b *operator) int { return cmp.Compare(a.worked, b.worked) })
-	if o.worked < 0.3*total || o.tasks < 2 {
+	told := slices.ContainsFunc(r.Figures, func(f string) bool { return strings.Contains(f, "its task took") })
+	switch {
+	case o.worked < 0.3*total || o.tasks < 1 || told:
+		return
+	case o.tasks == 1:
+		r.figure(fmt.Sprintf("the only task of %s worked %s in %s and waited %s there", o.name,
+			dur(o.worked), o.store(), dur(o.waited)))
 		return
 	}
 	r.figure(fmt.Sprintf("%s of %s worked %s in %s and waited %s there, added up",

@@ -300,11 +300,11 @@ func (e entry) longest(q float64) []string {
 	var names []string
 	for _, name := range []string{"Parse_time", "Compile_time", "Wait_TS", "LockKeys_time",
 		"Prewrite_time", "Commit_time", "Get_commit_ts_time", "Local_latch_wait_time",
-		"Resolve_lock_time", "Commit_backoff_time", "Cop_proc_max", "Cop_wait_max", "Wait_time", "Process_time"} {
+		"Resolve_lock_time", "Commit_backoff_time", "Cop_time", "Cop_proc_max", "Cop_wait_max", "Wait_time", "Process_time"} {
 		if _, said := e["Process_time"]; said && (name == "Wait_time" || name == "Process_time") {
 			continue
 		}
-		if name == "Cop_wait_max" && e.longestWait() == 0 {
+		if name == "Cop_wait_max" && e.longestWait() == 0 || name == "Cop_time" && e.s(name) > q {
 			continue
 		}
 		if v := e.s(name); v > 0 && v >= q/100 {
