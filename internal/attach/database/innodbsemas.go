@@ -33,7 +33,8 @@ func (s *innoState) semaphores(r *result) {
 		list = append(list, w)
 	}
 	slices.SortFunc(list, func(a, b *semaphore) int {
-		return cmp.Or(cmp.Compare(b.waiters, a.waiters), cmp.Compare(b.longest, a.longest), cmp.Compare(a.site, b.site))
+		return cmp.Or(cmp.Compare(b.waiters, a.waiters), cmp.Compare(b.longest, a.longest),
+			cmp.Compare(a.site, b.site), cmp.Compare(a.lock, b.lock))
 	})
 	if text := oneHolder(list); text != "" {
 		r.figure(text)

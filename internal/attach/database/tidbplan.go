@@ -182,6 +182,9 @@ func (o *operator) parse(actual bool) {
 	if m := planTime.FindStringSubmatch(o.text); m != nil {
 		o.time, _ = seconds(m[1])
 	}
+	if strings.HasPrefix(o.task, "mpp[") && o.time < 0 { // its tasks start together, one a server
+		o.time = value(group(o.text, "tiflash_task:"), "proc max")
+	}
 	if m := planEst.FindStringSubmatchIndex(o.text); m != nil {
 		o.est, _ = number(o.text[m[2]:m[3]])
 		if a := planAct.FindStringSubmatch(o.text[m[3]:]); a != nil && actual &&

@@ -182,10 +182,11 @@ func tellLeaf(r *result, ops []*operator, leaf *operator, total float64) {
 	case bad == nil && big.act > 1e5 && big != leaf && cross == nil && (big.act > leaf.act || leaf.est < 0):
 		r.figure(fmt.Sprintf("%s gave %s rows", big.name, count(big.act)))
 	}
+	applied(r, ops, leaf)
 	spilled(r, ops)
+	blockReads(r, append([]*operator{leaf}, under(ops, leaf)...))
 	storeSums(r, append([]*operator{leaf}, under(ops, leaf)...), total)
 	locksBeside(r, ops, total)
-	blockReads(r, append([]*operator{leaf}, under(ops, leaf)...))
 	r.outside(where, line, min(1, ratio(leaf.time, total)))
 	switch {
 	case cross != nil:
@@ -193,6 +194,9 @@ func tellLeaf(r *result, ops []*operator, leaf *operator, total float64) {
 			"a cartesian join gives each row of one side with each of the other")
 	case bad == nil && below:
 		r.next("EXPLAIN ANALYZE again, the whole of it", "names the operator that has the time")
+	case bad == nil && strings.HasSuffix(leaf.spill, "MB"), bad == nil && strings.HasSuffix(leaf.spill, "GB"):
+		r.next("SET SESSION tidb_mem_quota_query = ..., then EXPLAIN ANALYZE again",
+			"whether it is faster where all of it fits in memory")
 	case bad == nil:
 		r.next("another index or another join for that operator, then EXPLAIN ANALYZE again",
 			"nothing that it rests on found ten times the rows estimated, so new statistics are not the first thing to try")
@@ -208,6 +212,7 @@ func (o *operator) scans(r *result, ops []*operator) {
 	case o.keys > 3*o.used && o.keys > 1e5:
 		r.figure(fmt.Sprintf("%s keys scanned for %s processed: old versions or deleted keys",
 			count(o.keys), count(o.used)))
+		askSafePoint(r)
 	case o.keys > 0:
 		r.figure(fmt.Sprintf("%s keys scanned", count(o.keys)))
 	default:
@@ -233,6 +238,21 @@ func reads(r *result, ops []*operator) {
 		r.figure("no operator gave a row")
 	} else if most.act > 0 && most.est >= 0 {
 		r.figure(fmt.Sprintf("most rows: %s gave %s, estimated %s", most.name, count(most.act), count(most.est)))
+	}
+}
+
+// applied names the subquery that runs again for each row, where it has the time.
+func applied(r *result, ops []*operator, leaf *operator) {
+	for _, o := range ops {
+		in := probed(under(ops, o))
+		if strings.HasPrefix(o.name, "Apply") && slices.Contains(in, leaf) {
+			line := in[0].name + " runs again for each row of the other side of " + o.name
+			if outer := under(ops, o)[0]; outer.act > 1 {
+				line += fmt.Sprintf(", which gave %s", count(outer.act))
+			}
+			r.figure(line)
+			return
+		}
 	}
 }
 

@@ -53,6 +53,12 @@ func deadKeys(r *result, ops []*operator) {
 		text += fmt.Sprintf("; %s deleted ones skipped", count(dead))
 	}
 	r.figure(text)
+	askSafePoint(r)
+}
+
+func askSafePoint(r *result) {
+	r.next("SELECT * FROM mysql.tidb WHERE variable_name LIKE 'tikv_gc%'",
+		"tikv_gc_safe_point: how far old and deleted versions have been removed")
 }
 
 // noInput are parts of the names of operators that may have none below them.
@@ -117,7 +123,13 @@ func blockReads(r *result, ops []*operator) {
 		read, worked, took = max(read, o.read), max(worked, o.worked), max(took, o.time/max(1, min(o.tasks, tasksAtOnce)))
 	}
 	if read > 0.05 && read > 0.3*max(worked, took) {
-		r.candidate("disk-wait", fmt.Sprintf("reading blocks took %s, added up over tasks", dur(read)))
+		line := fmt.Sprintf("reading blocks took %s, added up over tasks", dur(read))
+		if worked > 0 {
+			line += fmt.Sprintf(" that worked %s", dur(worked))
+		}
+		r.figure(line)
+		r.candidate("disk-wait", line)
+		r.next("iostat -x 1 10", "on TiKV's hosts, while it runs: whether their disks are slow, or only much is read")
 	}
 }
 

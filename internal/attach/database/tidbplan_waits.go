@@ -11,7 +11,7 @@ import (
 
 // waits looks for what an operator waited for that is no execution.
 func waits(r *result, ops []*operator, o *operator, total float64) bool {
-	return o.poolWait(r, ops, total) || o.lockKeys(r, total) || o.commit(r, total) || planBackoff(r, o, total)
+	return o.flashWait(r, total) || o.poolWait(r, ops, total) || o.lockKeys(r, total) || o.commit(r, total) || planBackoff(r, o, total)
 }
 
 // between is what of the slowest request is in neither clock. It is 0 where the store worked on all
@@ -23,6 +23,24 @@ func (o *operator) between() float64 {
 	return max(0, o.client-o.server)
 }
 
+// flashWait looks for a query that TiFlash did not let start, or whose parts waited for a thread.
+func (o *operator) flashWait(r *result, total float64) bool {
+	text := group(o.text, "tiflash_wait:")
+	for _, name := range []string{"minTSO_wait", "pipeline_queue_wait"} {
+		v := value(text, name)
+		if v < 0.3*total || v < 0.05 || v > 1.05*total {
+			continue
+		}
+		line := fmt.Sprintf("%s of TiFlash %s of %s (%s)", name, dur(v), dur(total), o.name)
+		r.figure(line)
+		r.found("pool-exhaustion", finding.Possible, line, ratio(v, total))
+		r.Means = "The query waited in TiFlash for threads: others had them, or the bound on how many it uses at once is low."
+		r.next("whystall record --pid $(pidof tiflash)", "while it is slow: whether its threads have a CPU")
+		return true
+	}
+	return false
+}
+
 // poolWait looks for tasks which waited in the store before they ran. What many tasks waited is a
 // sum: it counts where it is most of what all requests took, and these are much of the statement.
 func (o *operator) poolWait(r *result, ops []*operator, total float64) bool {
@@ -31,7 +49,7 @@ func (o *operator) poolWait(r *result, ops []*operator, total float64) bool {
 	if at := o.atOnce(); at > 1 && o.rpc > 0 && o.tasks > 1 {
 		many = many || o.waited >= 0.5*o.rpc && o.rpc >= 0.5*total*at
 	}
-	if o.waited < 0.05 || !one && !many {
+	if o.waited < 0.05 || !one && !many && !o.mostlyWaits(total) {
 		return false
 	}
 	line := fmt.Sprintf("tasks waited %s for a thread of "+o.store()+
@@ -40,8 +58,15 @@ func (o *operator) poolWait(r *result, ops []*operator, total float64) bool {
 	if o.tasks > 1 {
 		line = fmt.Sprintf("%s of %s waited %s before they ran in %s, added up; the slowest took %s by TiDB's clock",
 			attach.Plural(int(min(o.tasks, 1e9)), "task"), o.name, dur(o.waited), o.store(), dur(o.client))
+		if o.worked >= 0 {
+			line += ", and all of them worked " + dur(o.worked)
+		}
 	}
-	if 2*snapshots(ops, o) >= o.waited {
+	if snap := snapshots(ops, o); 2*snap >= o.waited {
+		if o.tasks <= 1 {
+			line = fmt.Sprintf("the task waited %s before it ran in %s, %s of it for a snapshot; it took %s by TiDB's clock (%s)",
+				dur(o.waited), o.store(), dur(snap), dur(o.client), o.name)
+		}
 		r.figure(line)
 		r.candidate("cpu-contention", line)
 		r.candidate("disk-wait", line)
@@ -55,6 +80,13 @@ func (o *operator) poolWait(r *result, ops []*operator, total float64) bool {
 	r.Means = "Tasks waited in " + o.store() +
 		" before they ran, for a thread of its read pool or for a snapshot: its host or that instance was busy."
 	return true
+}
+
+// mostlyWaits reports whether an operator has the time, and most of what its requests took are
+// waits. TiDB has 15 of them under way at most, where it does not say otherwise.
+func (o *operator) mostlyWaits(total float64) bool {
+	return o.time >= 0.7*total && o.rpc > 0 && o.tasks > 1 && o.waited >= 0.5*o.rpc &&
+		o.rpc >= 0.3*total*min(o.tasks, max(15, o.atOnce()))
 }
 
 // atOnce is how many requests of an operator may be under way at once; -1: it is not in the text.
@@ -137,6 +169,9 @@ func (o *operator) commit(r *result, total float64) bool {
 			text += ": most of the prewrite is between requests"
 		}
 		r.figure(text)
+		if rpc >= pre/2 {
+			defer raftWrite(r, group(commit, "slowest_prewrite_rpc:"), rpc)
+		}
 	}
 	r.outside("the commit in TiKV: its raft log and its disk, or locks of other transactions", line, ratio(pre+com, total))
 	return true
@@ -144,7 +179,7 @@ func (o *operator) commit(r *result, total float64) bool {
 
 var (
 	backoffPair  = pattern.New(`\b([A-Za-z]+): ?([\d.]+ ?(?:µs|ms|s|m)(?:[\d.]+(?:ms|s))?)`)
-	backoffGroup = pattern.New(`\b([A-Za-z]+)_backoff: ?\{num: ?\d+, total_time: ?([\d.]+ ?(?:µs|ms|s|m)(?:[\d.]+(?:ms|s))?)`)
+	backoffGroup = pattern.New(`\b([A-Za-z]+)_backoff: ?\{num: ?\d+, (?:total_)?time: ?([\d.]+ ?(?:µs|ms|s|m)(?:[\d.]+(?:ms|s))?)`)
 )
 
 // planBackoff reads "backoff{regionMiss: 2ms}" and "regionMiss_backoff:{num:11, total_time:2010

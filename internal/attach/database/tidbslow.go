@@ -292,14 +292,28 @@ func (e entry) judge(r *result, q float64) {
 		case p.name == "LockKeys_time":
 			r.next("SELECT * FROM information_schema.data_lock_waits", "names the transaction that holds the lock, while it waits")
 		case !e.large():
-			r.next("EXPLAIN ANALYZE the statement, and each subquery by itself",
-				"shows which part of it takes the time")
+			nextOfPhase(r, p.name)
 		}
 	}
 	e.written(r)
 	e.pool(r, q)
 	e.process(r, q)
 	e.requests(r, q)
+}
+
+// nextOfPhase says what to ask where a phase outside the plan has the time, or else the plan.
+func nextOfPhase(r *result, name string) {
+	switch name {
+	case "Wait_TS", "Get_commit_ts_time":
+		r.next("whystall record --pid $(pidof tidb-server); the same with $(pidof pd-server) on the leader's host",
+			"while it happens: whether one of them had no CPU; PD's log says whether its leader changed")
+	case "Write_sql_response_total":
+		r.next("ss -tnoi 'sport = :4000'", "while it runs: what waits in Send-Q is for the client to read")
+	case "Optimize_time", "Compile_time", "Parse_time", "Rewrite_time":
+		r.next("EXPLAIN the statement", "shows whether planning alone takes so long; statistics that load at first use make one run long")
+	default:
+		r.next("EXPLAIN ANALYZE the statement, and each subquery by itself", "shows which part of it takes the time")
+	}
 }
 
 var rpcDetail = pattern.New(`^\{total: ?([\d.]+(?:[µu]s|ms|s)),.*?\bstore: ?([^\s,}]+)`)
@@ -325,6 +339,9 @@ func (e entry) slowestRPC(r *result, phase string, took float64) {
 		line += ": most of the time is between requests"
 	}
 	r.figure(line)
+	if rpc >= took/2 {
+		raftWrite(r, e[field], rpc)
+	}
 	r.next("whystall record --pid $(pidof tikv-server)"+onHost(m[2]),
 		"while it happens: what the threads of its scheduler and raft store wait for")
 }

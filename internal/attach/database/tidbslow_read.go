@@ -49,8 +49,17 @@ func (e entry) backoff(r *result, q float64) {
 		r.figure(line)
 		if i == 0 && (q == 0 || w.s >= 0.3*q) {
 			r.outside(backoffWhere(w.kind), line, ratio(w.s, q))
-			r.next("grep -c 'region not found\\|not leader' tidb.log",
-				"says how often regions moved while the statement ran")
+			if e.n("Num_cop_tasks") > 1 || w.times != "" && w.times != "1" {
+				r.Not = "It is a sum over requests of which some run at the same time: the statement waited no longer than that, and perhaps less."
+			}
+			switch {
+			case movedRegion(w.kind):
+				r.next("grep -c 'region not found\\|not leader' tidb.log", "says how often regions moved while the statement ran")
+			case strings.Contains(strings.ToLower(w.kind), "lock"):
+				r.next("SELECT * FROM information_schema.data_lock_waits", "names the transaction that holds the lock, while it waits")
+			default:
+				r.next("grep -E 'rpc error|server is busy|"+w.kind+"' tidb.log", "names the server that failed, and its error")
+			}
 		}
 	}
 }
