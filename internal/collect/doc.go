@@ -12,6 +12,7 @@
 //	load.go            what the same counters say while a person waits
 //	toll.go            what is counted of the target in each stage; toll_read.go reads it (_linux, _other)
 //	spared.go          what is left out, thinned or shortened to spare the service
+//	spared_memory.go   of that, what goes where its memory is short
 //	outcome.go         what each collector came to, and the error a person sees
 //	local.go           the table of Locals
 //	local_run.go       the runner's half for them: start, wait, stop
