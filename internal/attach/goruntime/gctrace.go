@@ -75,6 +75,7 @@ func runs(p *attach.Part) (out []*run, flaws []string) {
 	last := map[string]*run{}
 	late := map[string]bool{} // the line above, of the same source, says that the next cycle is forced
 	damaged, held := 0, 0
+lines:
 	for i := 0; i < len(p.Lines); i++ {
 		line := p.Lines[i]
 		at := gctraceAt(line.Text)
@@ -82,44 +83,58 @@ func runs(p *attach.Part) (out []*run, flaws []string) {
 			late[fmt.Sprint(line.Source, line.PID)] = forcedLine(line.Text)
 			continue
 		}
-		c, ok := parseCycle(line.Text[at:])
-		if !ok && i+1 < len(p.Lines) && wrapped(p.Lines[i:], at) == 1 {
-			c, ok = joined(line.Text[at:], p.Lines[i+1].Text)
-		}
-		if !ok {
-			if damaged++; damaged <= 3 {
-				flaws = append(flaws, fmt.Sprintf("line %d: a gctrace line that is cut or damaged", line.N))
+		for _, text := range cyclesIn(line.Text[at:]) {
+			c, ok := parseCycle(text)
+			if !ok && i+1 < len(p.Lines) && wrapped(p.Lines[i:], at) == 1 {
+				c, ok = joined(line.Text[at:], p.Lines[i+1].Text)
 			}
-			continue
-		}
-		if c.ps == 0 && c.at >= 0 {
-			if r := last[fmt.Sprint(line.Source, line.PID)]; r != nil {
+			if !ok {
+				if damaged++; damaged <= 3 {
+					flaws = append(flaws, fmt.Sprintf("line %d: a gctrace line that is cut or damaged", line.N))
+				}
+				continue
+			}
+			key := fmt.Sprint(line.Source, line.PID)
+			r := last[key]
+			if c.ps == 0 && c.at >= 0 {
+				if r == nil {
+					continue // the only line, without the Ps: no share follows
+				}
 				c.ps = r.cycles[0].ps
-			} else {
-				continue // the only line, without the Ps: no share follows
 			}
-		}
-		if held++; held > maxCycles {
-			flaws = append(flaws, fmt.Sprintf("line %d: more than %d cycles: the rest is left out", line.N, maxCycles))
-			break
-		}
-		key := fmt.Sprint(line.Source, line.PID)
-		c.late, late[key] = late[key], false
-		r := last[key]
-		if r == nil || c.n <= r.cycles[len(r.cycles)-1].n || c.at < r.cycles[len(r.cycles)-1].at {
-			r = &run{source: line.Source}
-			if len(out) == 0 { // mostly there is one, and it is long
-				r.cycles = make([]cycle, 0, min(len(p.Lines)-i, maxCycles))
+			if held++; held > maxCycles {
+				flaws = append(flaws, fmt.Sprintf("line %d: more than %d cycles: the rest is left out", line.N, maxCycles))
+				break lines
 			}
-			last[key] = r
-			out = append(out, r)
+			c.late, late[key] = late[key], false
+			if r == nil || c.n <= r.cycles[len(r.cycles)-1].n || c.at < r.cycles[len(r.cycles)-1].at {
+				r = &run{source: line.Source}
+				if len(out) == 0 { // mostly there is one, and it is long
+					r.cycles = make([]cycle, 0, min(len(p.Lines)-i, maxCycles))
+				}
+				last[key] = r
+				out = append(out, r)
+			}
+			r.cycles = append(r.cycles, c)
 		}
-		r.cycles = append(r.cycles, c)
 	}
 	if damaged > 3 {
 		flaws = append(flaws, fmt.Sprintf("%d more lines like that", damaged-3))
 	}
 	return out, flaws
+}
+
+// cyclesIn divides a line at each cycle: a web page may have joined them.
+func cyclesIn(text string) (out []string) {
+	for {
+		const head = len("gc")
+		next := gctraceAt(text[head:])
+		if next < 0 || len(out) == maxCycles {
+			return append(out, text)
+		}
+		out = append(out, text[:head+next])
+		text = text[head+next:]
+	}
 }
 
 func readGCTrace(p *attach.Part) attach.Reading {
