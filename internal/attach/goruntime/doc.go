@@ -29,6 +29,7 @@
 //	dump_read.go    what a dump says
 //	dump_locks.go   of it: who waits for locks
 //	crash.go        of a process that ended by itself
+//	errstack.go     the stack of an error, which is no goroutine's
 //	race.go         reports of the race detector
 //	pools.go        who waits for minutes for a turn of one object
 //	stuck.go        who waits where nobody should for long: a fork, a sleep, GC

@@ -6,6 +6,6 @@ import "github.com/whystall/whystall/internal/attach"
 func Kinds() []*attach.Kind {
 	return []*attach.Kind{gctrace, goroutineDump, race, goroutineCounts, editorDump, threadcreate,
 		headlessStack, pprofTop, pprofRaw, heapText, contentionText, threadz, pprofTags, memstats,
-		gopsStats, prometheus, runtimeMetrics, delve, delveStack, scvg, pacer, schedtrace,
+		gopsStats, prometheus, runtimeMetrics, delve, delveStack, scvg, pacer, schedtrace, errorStack,
 		lockReport, bars, bench, benchstat, inittrace}
 }
