@@ -45,12 +45,15 @@ func Whole(head []byte) bool {
 func Head(r io.Reader) ([]byte, error) {
 	const all = WholeText + 1
 	var head []byte
-	for size := 64 << 10; ; size *= 8 {
+	for size := 4 << 10; ; size *= 8 { // most members of archives are small
 		head = append(make([]byte, 0, min(size, all)), head...)
 		n, err := io.ReadFull(r, head[len(head):cap(head)])
 		head = head[:len(head)+n]
 		switch {
 		case err == io.EOF, err == io.ErrUnexpectedEOF:
+			if len(head) < cap(head)/2 { // it may be held for long
+				head = append(make([]byte, 0, len(head)), head...)
+			}
 			return head, nil
 		case err != nil, len(head) == all:
 			return head, err

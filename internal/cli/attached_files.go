@@ -47,6 +47,9 @@ func (in *input) visit(left *int64) archive.Visit {
 		if member == "" {
 			return in.cut(in.name, procPath(in.name), r, left)
 		}
+		if in.kind == format.KindZip && member == "manifest.json" { // else it was opened as a case
+			return fmt.Errorf("read %s: a case cannot be read from a pipe, or without its end: name the whole file", in.name)
+		}
 		in.members++
 		if err := in.cut(in.name+":"+member, procPath(member), r, left); err != nil {
 			in.notes = append(in.notes, err.Error())
@@ -63,6 +66,10 @@ func (in *input) walked(what string, had archive.Left, err error) error {
 	}
 	in.passedBy(had.Others, "links or devices, which are not followed", had.Other)
 	in.passedBy(in.binaries, "binary, and of no kind that is known", in.binary)
+	if in.beyond > 0 {
+		in.remarks = append(in.remarks, fmt.Sprintf("%s: more is known than is held at once; left out: %s, the first in %s: give the files that matter",
+			in.name, attach.Plural(in.beyond, "part"), in.first))
+	}
 	if in.members > 0 {
 		in.kind = format.Kind(fmt.Sprintf("%s of %d files", what, in.members))
 	}
@@ -142,7 +149,7 @@ func (in *input) cut(name, path string, r io.Reader, left *int64) error {
 const textMemory = 24 << 20
 
 // frugal makes the collector keep to textMemory until undo is called: reading texts makes much
-// garbage. What is held already, such as the directory of a zip, counts beside it. Where that is
+// garbage. What is held already counts beside it. Where that is
 // far more, as a trace, it changes nothing.
 func frugal() (undo func()) {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
@@ -156,11 +163,34 @@ func frugal() (undo func()) {
 	return func() { debug.SetMemoryLimit(before) }
 }
 
+// What is held of an archive, whose members may each be small and known: of a part as much memory
+// as of some ten lines or more is needed for what it says.
+const (
+	mostHeldParts = 3000
+	mostHeldLines = 80_000
+)
+
 // take keeps what is known of a text.
 func (in *input) take(parts []*attach.Part, unknown []attach.Unknown) {
 	in.known = in.known || len(parts) > 0
-	in.parts = append(in.parts, parts...)
-	in.unknown = append(in.unknown, unknown...)
+	for _, p := range parts {
+		if in.members > 1 && (len(in.parts) >= mostHeldParts || in.lines+len(p.Lines) > mostHeldLines) {
+			if in.beyond++; in.beyond == 1 {
+				in.first = p.File
+			}
+			continue
+		}
+		if in.members > 0 {
+			p.Own()
+		}
+		in.lines += len(p.Lines)
+		in.parts = append(in.parts, p)
+	}
+	for _, u := range unknown {
+		if u.Lines = nil; in.beyond == 0 { // where it stands, and what it is, was said
+			in.unknown = append(in.unknown, u)
+		}
+	}
 }
 
 // long takes a text that is too long to be held.
@@ -177,6 +207,9 @@ func (in *input) long(name string, head []byte, r io.Reader) error {
 // whole gives a text to the formats that read it as a whole. parts are what is known of it.
 func (in *input) whole(name string, kind format.Kind, text []byte, parts []*attach.Part, err error, left *int64) error {
 	known := len(parts) > 0
+	if known && in.beyond > 0 {
+		return nil // of what is not held, the detectors get nothing either
+	}
 	if known {
 		err = nil // the walker notes what is damaged
 	}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -38,6 +37,9 @@ type input struct {
 	remarks  []string // what was not looked at in a long text
 	known    bool     // it is text of which some part is known
 	members  int      // files of an archive or a folder
+	lines    int      // of all parts
+	beyond   int      // parts of an archive that are not held
+	first    string   // the member that has the first of them
 	binaries int      // of those, that are binary and of no known kind
 	binary   string   // the first of them
 	restore  func()   // gives Go's runtime its memory back; nil: it was not taken
@@ -116,8 +118,6 @@ func (in *input) stream(r io.Reader, left *int64) error {
 		return fmt.Errorf("read %s: it is empty", in.name)
 	case format.KindHTML:
 		return fmt.Errorf("read %s: it is a web page: fetch the file itself, with curl -o or whystall record", in.name)
-	case format.KindZip:
-		return in.pipedZip(r, left)
 	case format.KindTrace:
 		in.trace, err = exectrace.New(r, exectrace.Options{MaxSpool: maxTrace})
 		return err
@@ -126,21 +126,6 @@ func (in *input) stream(r io.Reader, left *int64) error {
 		return in.packed(r, left)
 	}
 	return in.text(in.name, r, left)
-}
-
-// pipedZip holds a zip, which cannot be read in order, as the walk through an archive does.
-func (in *input) pipedZip(r io.Reader, left *int64) error {
-	data, err := io.ReadAll(io.LimitReader(r, archive.MaxZipInOrder+1))
-	switch z := bytes.NewReader(data); {
-	case err != nil:
-		return fmt.Errorf("read %s: %w", in.name, evidence.FileCause(err))
-	case len(data) > archive.MaxZipInOrder:
-		return fmt.Errorf("read %s: a zip of more than %d MiB from a pipe: name the file", in.name, archive.MaxZipInOrder>>20)
-	case archive.ZipHas(z, z.Size(), "manifest.json"):
-		return fmt.Errorf("read %s: a case cannot be read from a pipe: name the file", in.name)
-	default:
-		return in.zip(in.name, z, z.Size(), left)
-	}
 }
 
 // item reads an item as a whole.

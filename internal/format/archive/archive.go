@@ -81,7 +81,28 @@ type walker struct {
 	b     *Budget
 	visit Visit
 	left  Left
-	stop  error // of visit: ends everything
+	stop  error           // of visit: ends everything
+	bufs  []*bufio.Reader // that are free: most members are much smaller than one
+}
+
+// bufSize is enough for a look ahead, and for reads of some length.
+const bufSize = 64 << 10
+
+// buffered gives a buffer that the caller gives back when it is done.
+func (w *walker) buffered(r io.Reader) *bufio.Reader {
+	n := len(w.bufs)
+	if n == 0 {
+		return bufio.NewReaderSize(r, bufSize)
+	}
+	b := w.bufs[n-1]
+	w.bufs = w.bufs[:n-1]
+	b.Reset(r)
+	return b
+}
+
+func (w *walker) unbuffered(b *bufio.Reader) {
+	b.Reset(nil)
+	w.bufs = append(w.bufs, b)
 }
 
 // Walk calls visit for each file of the archive or packed file that r reads.
@@ -107,7 +128,8 @@ func (w *walker) note(name string, err error) {
 // open looks at what r reads. name is for notes, member for visit; depth counts the archives
 // around.
 func (w *walker) open(name, member string, r io.Reader, depth int) {
-	buf := bufio.NewReaderSize(r, 64<<10)
+	buf := w.buffered(r)
+	defer func() { w.unbuffered(buf) }()
 	head, _ := buf.Peek(headSize)
 	k := kindOf(head)
 	for packs := 0; k >= gzipped; packs++ {
@@ -120,8 +142,10 @@ func (w *walker) open(name, member string, r io.Reader, depth int) {
 			w.note(name, err)
 			return
 		}
+		packed := buf
+		defer w.unbuffered(packed)
 		defer done()
-		buf = bufio.NewReaderSize(&counted{r: unpacked, left: &w.b.Bytes}, 64<<10)
+		buf = w.buffered(&counted{r: unpacked, left: &w.b.Bytes})
 		head, err = buf.Peek(headSize)
 		if len(head) == 0 && err != io.EOF {
 			w.note(name, packError(err))
@@ -135,7 +159,7 @@ func (w *walker) open(name, member string, r io.Reader, depth int) {
 	case depth == 2:
 		w.note(name, errNested)
 	case k == zipped:
-		w.zipStream(name, member, buf, depth)
+		w.zipInOrder(name, member, buf, depth)
 	default:
 		w.tar(name, member, buf, depth)
 	}

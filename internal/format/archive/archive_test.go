@@ -7,9 +7,11 @@ import (
 	"compress/gzip"
 	"encoding/base64"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -122,10 +124,115 @@ func TestWalk(t *testing.T) {
 			[]string{"read x: xz: it needs a dictionary of 128 MiB, and at most 64 MiB are given: unpack it first, with xz -d"}},
 		{"a large dictionary behind another", append(xzOf([]byte("a"), 1<<20), xzOf([]byte("b"), 128<<20)...),
 			[]string{"read x: xz: it needs a dictionary of 128 MiB, and at most 64 MiB are given: unpack it first, with xz -d"}},
-		{"cut zip", zipOf(t, two[0])[:40], []string{"read x: not a zip, or cut short: copy it again"}},
+		{"cut zip", zipOf(t, two...)[:60], []string{"a/b=one", "read x: " + cutOff}},
+		{"zip cut in a member", zipOf(t, two[0])[:36], []string{"a/b=on!", "read x:a/b: " + cutOff}},
 	} {
 		if got := walk(c.data, DefaultBudget()); !slices.Equal(got, c.want) {
 			t.Errorf("%s:\n got %q\nwant %q", c.name, got, c.want)
+		}
+	}
+}
+
+const cutOff = "it is cut off: what comes before is read; copy it again for the rest"
+
+// storedZip is a zip whose members are not packed, and have a mode and a comment.
+func storedZip(t testing.TB, files ...file) []byte {
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	for _, f := range files {
+		h := &zip.FileHeader{Name: f.name, Comment: "a comment", CRC32: crc32.ChecksumIEEE([]byte(f.body)),
+			CompressedSize64: uint64(len(f.body)), UncompressedSize64: uint64(len(f.body))}
+		if h.SetMode(0o600); strings.HasPrefix(f.body, "-> ") {
+			h.SetMode(0o777 | os.ModeSymlink)
+		}
+		m, err := w.CreateRaw(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.WriteString(m, f.body)
+	}
+	w.SetComment("the end")
+	w.Close()
+	return b.Bytes()
+}
+
+// A zip says the same by its directory and in order, but for links: only the directory knows them.
+func TestZip(t *testing.T) {
+	two := []file{{"a/b", "one"}, {"c", strings.Repeat("two", 30_000)}, {"d/", ""}, {"e", "three"}}
+	packed, stored := zipOf(t, two...), storedZip(t, two...)
+	want := []string{"a/b=one", "c=" + two[1].body, "e=three"}
+	linked := storedZip(t, file{"link", "-> /etc/passwd"}, two[0])
+	wrong := bytes.Replace(stored, []byte("PK\x03\x04"), []byte("PK\x03\x05"), 1)
+	flipped := bytes.Replace(stored, []byte("one"), []byte("oni"), 1)
+	for _, c := range []struct {
+		name           string
+		data           []byte
+		sought, walked []string // by the directory, and in order; nil: the same
+	}{
+		{"packed", packed, want, nil},
+		{"stored", stored, want, nil},
+		{"behind something", append([]byte("#!/bin/sh\n"), packed...), want, []string{"=#"}},
+		{"a link", linked, []string{"a/b=one", "left 1, x:link"}, []string{"link=-> /etc/passwd", "a/b=one"}},
+		{"a wrong member", wrong, []string{want[1], want[2], "read x:a/b: zip: not a valid zip file"}, []string{"=PK"}},
+		{"a wrong sum", flipped, []string{"a/b=oni!", want[1], want[2], "read x:a/b: zip: checksum error"}, nil},
+		{"empty", zipOf(t), nil, nil},
+		{"without its end", stored[:len(stored)-40], want, nil},
+	} {
+		var got []string
+		left, _ := Zip("x", bytes.NewReader(c.data), int64(len(c.data)), DefaultBudget(), func(name string, r io.Reader) error {
+			body, err := io.ReadAll(r)
+			if err != nil {
+				body = append(body, '!')
+			}
+			got = append(got, name+"="+string(body))
+			return nil
+		})
+		if got = append(got, left.Notes...); left.Others > 0 {
+			got = append(got, fmt.Sprintf("left %d, %s", left.Others, left.Other))
+		}
+		if !slices.Equal(got, c.sought) {
+			t.Errorf("%s:\n got %.300q\nwant %.300q", c.name, got, c.sought)
+		}
+		ordered := walk(c.data, DefaultBudget())
+		switch {
+		case c.walked == nil && !slices.Equal(ordered, c.sought),
+			len(c.walked) == 1 && (len(ordered) != 1 || !strings.HasPrefix(ordered[0], c.walked[0])),
+			len(c.walked) > 1 && !slices.Equal(ordered, c.walked):
+			t.Errorf("%s, in order:\n got %.300q\nwant %.300q", c.name, ordered, c.walked)
+		}
+	}
+	if r := bytes.NewReader(stored); !ZipHas(r, r.Size(), "e") || ZipHas(r, r.Size(), "f") {
+		t.Error("ZipHas does not know the members")
+	}
+}
+
+// A directory of any length is not held, whoever reads it, and what is read before the bound counts.
+func TestZipOfMany(t *testing.T) {
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	const members = 70_000 // more than 16 bits count
+	for i := range members {
+		m, _ := w.CreateHeader(&zip.FileHeader{Name: fmt.Sprintf("proc/%d/a-name-of-usual-length", i), Method: zip.Store})
+		io.WriteString(m, "x")
+	}
+	w.Close()
+	for _, c := range []struct{ most, want int }{{60_000, 60_000}, {100_000, members}} {
+		n := 0
+		var before, within runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		left, _ := Zip("x", bytes.NewReader(b.Bytes()), int64(b.Len()), &Budget{Members: c.most, Bytes: 1 << 30}, func(string, io.Reader) error {
+			if n++; n == c.most/2 {
+				runtime.GC()
+				runtime.ReadMemStats(&within)
+			}
+			return nil
+		})
+		if n != c.want || (len(left.Notes) > 0) != (c.most < members) {
+			t.Errorf("%d members of %d, %q", n, c.most, left.Notes)
+		}
+		if held := int64(within.HeapAlloc) - int64(before.HeapAlloc); held > 2<<20 {
+			t.Errorf("%d bytes are held in the middle of %d members", held, members)
 		}
 	}
 }

@@ -11,6 +11,7 @@
 //	archive.go  Walk: files of an archive; the bounds
 //	pack.go     gzip, zstd, xz, bzip2
 //	xzframe.go  how large a dictionary an xz stream wants, before it gets it
-//	zip.go      zip
+//	zip.go      zip, by its directory or in order
+//	zipdir.go   the directory and the headers of a zip, one member at a time
 //	folder.go   Folder: files of a folder
 package archive

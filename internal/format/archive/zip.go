@@ -2,97 +2,172 @@ package archive
 
 import (
 	"archive/zip"
-	"bytes"
+	"compress/flate"
 	"errors"
-	"fmt"
+	"hash/crc32"
 	"io"
-	"slices"
 )
 
-// Bounds of a zip: what is read to find its members bounds what that allocates.
-const (
-	maxIndex      = 8 << 20
-	MaxZipInOrder = 32 << 20 // of a zip that can only be read in order: it has its index at its end
-)
-
-// Zip calls visit for each file of a zip.
+// Zip calls visit for each file of a zip. One that was cut short has no directory at its end, and
+// is read in order.
 func Zip(name string, r io.ReaderAt, size int64, b *Budget, visit Visit) (Left, error) {
 	w := &walker{b: b, visit: visit}
 	w.zip(name, "", r, size, 0)
 	return w.left, w.stop
 }
 
-// zipStream reads a zip that cannot be sought in.
-func (w *walker) zipStream(name, prefix string, r io.Reader, depth int) {
-	data, err := io.ReadAll(io.LimitReader(r, MaxZipInOrder+1))
-	switch {
-	case err != nil:
-		w.note(name, packError(err))
-	case len(data) > MaxZipInOrder:
-		w.note(name, fmt.Errorf("a zip of more than %d MiB that cannot be sought in: unpack it first", MaxZipInOrder>>20))
-	default:
-		w.zip(name, prefix, bytes.NewReader(data), int64(len(data)), depth)
+// ZipHas reports whether a zip has a member of this name among those that are read.
+func ZipHas(r io.ReaderAt, size int64, name string) bool {
+	d, err := openDirectory(r, size)
+	if err != nil {
+		return false
 	}
+	for range DefaultBudget().Members {
+		if h, _, err := d.next(); err != nil || h.Name == name {
+			return err == nil
+		}
+	}
+	return false
 }
 
 func (w *walker) zip(name, prefix string, r io.ReaderAt, size int64, depth int) {
-	index := &boundedAt{r: r, left: maxIndex}
-	z, err := zip.NewReader(index, size)
+	d, err := openDirectory(r, size)
 	if err != nil {
-		if index.left < 0 {
-			err = errMembers
-		} else if errors.Is(err, zip.ErrFormat) {
-			err = errors.New("not a zip, or cut short: copy it again")
-		}
-		w.note(name, err)
+		w.zipInOrder(name, prefix, io.NewSectionReader(r, 0, size), depth)
 		return
 	}
-	index.left = 1 << 62
-	for _, f := range z.File {
-		if w.stop != nil {
+	var in inflater
+	for w.stop == nil {
+		h, at, err := d.next()
+		if err == io.EOF {
 			return
 		}
-		if w.b.Members--; w.b.Members < 0 {
-			w.note(name, errMembers)
+		if err != nil || !w.zipMember(name, h) {
+			w.note(name, err)
 			return
 		}
-		if !f.Mode().IsRegular() && !f.Mode().IsDir() {
-			w.other(name + ":" + f.Name)
-		}
-		if !f.Mode().IsRegular() || f.UncompressedSize64 == 0 {
+		if !h.Mode().IsRegular() || h.UncompressedSize64 == 0 || w.encrypted(name, h) {
 			continue
 		}
-		at := name + ":" + f.Name
-		if f.Flags&1 != 0 {
-			w.note(at, errors.New("it is encrypted: unpack it first"))
-			continue
-		}
-		m, err := f.Open()
+		packed, err := d.open(h, at)
 		if err != nil {
-			w.note(at, err)
+			w.note(name+":"+h.Name, err)
 			continue
 		}
-		w.open(at, join(prefix, f.Name), &counted{r: m, left: &w.b.Bytes}, depth+1)
-		m.Close()
+		w.unzip(name, prefix, in.open(packed, h), depth, h)
 	}
 }
 
-// boundedAt reads at most left bytes.
-type boundedAt struct {
-	r    io.ReaderAt
-	left int64
-}
-
-func (b *boundedAt) ReadAt(p []byte, off int64) (int, error) {
-	if b.left -= int64(len(p)); b.left < 0 {
-		return 0, errMembers
+// zipMember counts a member, and reports whether the budget has one more.
+func (w *walker) zipMember(name string, h *zip.FileHeader) bool {
+	if w.b.Members--; w.b.Members < 0 {
+		w.note(name, errMembers)
+		return false
 	}
-	return b.r.ReadAt(p, off)
+	if !h.Mode().IsRegular() && !h.Mode().IsDir() {
+		w.other(name + ":" + h.Name)
+	}
+	return true
 }
 
-// ZipHas reports whether a zip has a member of this name. A zip whose index is too large to be read
-// has none.
-func ZipHas(r io.ReaderAt, size int64, name string) bool {
-	z, err := zip.NewReader(&boundedAt{r: r, left: maxIndex}, size)
-	return err == nil && slices.ContainsFunc(z.File, func(f *zip.File) bool { return f.Name == name })
+// encrypted reports whether a member is, and notes it.
+func (w *walker) encrypted(name string, h *zip.FileHeader) bool {
+	if h.Flags&zipEncrypted == 0 {
+		return false
+	}
+	w.note(name+":"+h.Name, errors.New("it is encrypted: unpack it first"))
+	return true
+}
+
+// unzip looks at a member's content. Nil: nothing here unpacks it.
+func (w *walker) unzip(name, prefix string, content io.Reader, depth int, h *zip.FileHeader) {
+	if content == nil {
+		w.note(name+":"+h.Name, zip.ErrAlgorithm)
+		return
+	}
+	w.open(name+":"+h.Name, join(prefix, h.Name), &counted{r: content, left: &w.b.Bytes}, depth+1)
+}
+
+// zipInOrder reads a zip that cannot be sought in, or that has lost its end. What is in front of a
+// member says less than the directory: of a link it does not say that it is one.
+func (w *walker) zipInOrder(name, prefix string, r io.Reader, depth int) {
+	buf := w.buffered(r)
+	defer w.unbuffered(buf)
+	var in inflater
+	for noted := len(w.left.Notes); w.stop == nil; {
+		h, err := localHeader(buf)
+		if err == io.EOF || err == io.ErrUnexpectedEOF && len(w.left.Notes) > noted {
+			return // at the directory, or behind a member of which it was said that it is cut off
+		}
+		if err != nil || !w.zipMember(name, h) {
+			w.note(name, packError(err))
+			return
+		}
+		noted = len(w.left.Notes)
+		behind := h.Flags&zipLengthBehind != 0 && h.CompressedSize64 == 0
+		packed := io.Reader(buf) // where its length stands behind it, deflate alone knows its end
+		if !behind {
+			packed = io.LimitReader(buf, int64(h.CompressedSize64))
+		} else if h.Method != zip.Deflate || h.Flags&zipEncrypted != 0 {
+			w.note(name+":"+h.Name, errors.New("its length stands behind it, so neither its end is known nor what follows: give the zip as a whole file"))
+			return
+		}
+		content := in.open(packed, h)
+		if h.Mode().IsRegular() && (behind || h.UncompressedSize64 > 0) && !w.encrypted(name, h) {
+			w.unzip(name, prefix, content, depth, h)
+		}
+		if behind {
+			packed = &counted{r: content, left: &w.b.Bytes}
+		}
+		if _, err := io.Copy(io.Discard, packed); err != nil { // what nobody wanted
+			if len(w.left.Notes) == noted {
+				w.note(name, packError(err))
+			}
+			return
+		}
+		if behind {
+			skipLength(buf)
+		}
+	}
+}
+
+// inflater unpacks one member after another with the memory of one.
+type inflater struct{ r io.ReadCloser }
+
+// open gives the content of a member; nil: nothing here unpacks it.
+func (in *inflater) open(packed io.Reader, h *zip.FileHeader) io.Reader {
+	switch {
+	case h.Method == zip.Deflate && in.r == nil:
+		in.r = flate.NewReader(packed)
+		packed = in.r
+	case h.Method == zip.Deflate:
+		_ = in.r.(flate.Resetter).Reset(packed, nil) // it never fails
+		packed = in.r
+	case h.Method != zip.Store:
+		return nil
+	}
+	return &summed{r: packed, h: h}
+}
+
+// summed holds a member's content to its length and checksum, where they are known.
+type summed struct {
+	r   io.Reader
+	h   *zip.FileHeader
+	n   uint64
+	sum uint32
+}
+
+func (s *summed) Read(p []byte) (int, error) {
+	n, err := s.r.Read(p)
+	s.n += uint64(n)
+	s.sum = crc32.Update(s.sum, crc32.IEEETable, p[:n])
+	if err == io.EOF && s.h.UncompressedSize64 > 0 {
+		switch {
+		case s.n != s.h.UncompressedSize64:
+			return n, io.ErrUnexpectedEOF
+		case s.h.CRC32 != 0 && s.sum != s.h.CRC32:
+			return n, zip.ErrChecksum
+		}
+	}
+	return n, err
 }
