@@ -9,9 +9,9 @@ import (
 // What counts as a queue for CPUs: half as many threads again as there are CPUs, at the median, and
 // CPUs that are all but never idle. From many times as many on it may be one program's own threads.
 const (
-	queueShort = 1.5
-	queueLong  = 8
-	queueIdle  = 0.10
+	QueueShort = 1.5
+	QueueLong  = 8
+	QueueIdle  = 0.10
 )
 
 // queueOnCPUs decides what vmstat cannot: it says how many threads are runnable, and another part
@@ -24,13 +24,13 @@ func queueOnCPUs(told []*Told, all []*Verdict) []*Verdict {
 	}
 	idle, full := fact([]*Told{queue}, IdleShare)
 	candidate := of(all, "cpu-contention")
-	if full == nil || candidate == nil || candidate.Grade != Candidate || idle.Value > queueIdle {
+	if full == nil || candidate == nil || candidate.Grade != Candidate || idle.Value > QueueIdle {
 		return all
 	}
-	if runnable.Value < queueShort*cpus.Value {
+	if runnable.Value < QueueShort*cpus.Value {
 		return without(all, "cpu-contention", "runqueue-saturation")
 	}
-	if runnable.Value < queueLong*cpus.Value {
+	if runnable.Value < QueueLong*cpus.Value {
 		all = without(all, "runqueue-saturation")
 	}
 	proof := fmt.Sprintf("%.3g runnable threads on %.0f CPUs, which are %.0f %% idle",

@@ -64,7 +64,7 @@ Sources
 // CPU time that it wanted. A busy host takes less from a healthy process.
 const (
 	othersShare = 0.10
-	queuedShare = 0.20
+	queuedShare = finding.QueuedForCPU
 )
 
 func lookContention(p *Pass) {

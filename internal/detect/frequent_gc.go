@@ -17,7 +17,7 @@ var _ = register(&Detector{
 	Go:     true,
 	// The cost is spread over many small things, each harmless: together they must be a seventh of
 	// a slow request. The CPU that GC must take here is a harm of its own, so 2 ms are enough.
-	Floor: Floor{NS: 2e6, Share: 0.15},
+	Floor: Floor{NS: 2e6, Share: finding.GCWithheld},
 	Doc: `What happens
   A cycle starts whenever the heap has grown by GOGC percent of what was live. With a small live
   heap (the goal is never below 4 MiB x GOGC/100), a small GOGC, or a GOMEMLIMIT close to the live
@@ -66,18 +66,17 @@ Sources
 	Tell: tellFrequentGC,
 })
 
-// With two cycles a second, no request is far from the parts of a cycle. A quarter of the CPU in
-// use is what the pacer aims at while marking, so a process with that average is always marking.
-// With GOGC=100 only a program that does little but allocate does that, and a host that gives no
-// CPU can look a little like it [measured with hogs: 17 % became 29 %]. So the goal decides what is
-// too much: under 1.5 times the live heap the room is small.
+// A quarter of the CPU in use is what the pacer aims at while marking, so a process with that
+// average is always marking. With GOGC=100 only a program that does little but allocate does that,
+// and a host that gives no CPU can look a little like it [measured with hogs: 17 % became 29 %]. So
+// the goal decides what is too much: under 1.5 times the live heap the room is small.
 const (
-	gcRate      = 2.0
-	gcShare     = 0.25
-	gcShareRoom = 0.40
-	smallRoom   = 1.5
-	gcMarking   = 0.25 // of the time: a large heap is marked for so long that a few cycles are as near to any request
-	gcOfAll     = 0.25 // of the CPUs: what the pacer aims at while it marks, all the time
+	gcRate      = finding.GCCycles
+	gcShare     = finding.GCOfUsedTight
+	gcShareRoom = finding.GCOfUsed
+	smallRoom   = finding.GCRoom
+	gcMarking   = finding.GCMarking
+	gcOfAll     = finding.GCOfAll
 )
 
 // cramped reports whether the heap can hardly grow between cycles; GOGC=100 lets it double.

@@ -73,7 +73,7 @@ func gogcOf(p *Pass) (float64, bool) {
 func traced(r *account.Result) bool { return r != nil && r.Capacity.TotalNS > 0 }
 
 // gcUses is the least that GC takes of one CPU to be worth a finding.
-const gcUses = 0.05
+const gcUses = finding.GCUses
 
 // gcSamples is garbage collection by samples, and the CPU time of which it is a part. Workers of
 // idle priority give way, and do not count in either.

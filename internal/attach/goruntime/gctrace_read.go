@@ -5,14 +5,15 @@ import (
 	"slices"
 
 	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/finding"
 )
 
-// Floors, as the detectors have them (frequent-gc, mark-assist, stw-pause).
+// Floors. The first four are the detector's (frequent-gc).
 const (
-	gcRate     = 2.0  // cycles a second from which no request is far from one
-	gcMarking  = 0.25 // of the time: a large heap is marked for so long that few cycles are as near
-	gcLoss     = 0.15 // of the Ps' time withheld from the program: a seventh of a request
-	gcQuarter  = 0.25 // of the Ps' time: what the pacer aims at while it marks, all the time
+	gcRate     = finding.GCCycles
+	gcMarking  = finding.GCMarking
+	gcLoss     = finding.GCWithheld
+	gcQuarter  = finding.GCOfAll
 	assistOwn  = 0.05 // of the program's own CPU time while GC marks
 	assistFelt = 10.0 // ms of all assists of a cycle: one request pays no more of it
 	veryLong   = 50.0 // ms: a stop that people notice, even if it is the only one
@@ -116,7 +117,7 @@ func sumGC(cs []cycle) (s gcSum) {
 		marks, assists = append(marks, c.mark), append(assists, c.assist)
 		if i > 0 && c.n == cs[i-1].n+1 && c.goal > 0 {
 			goals++
-			if c.goal < 1.5*cs[i-1].live {
+			if c.goal < finding.GCRoom*cs[i-1].live {
 				tight++
 			}
 		}

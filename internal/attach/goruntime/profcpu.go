@@ -97,12 +97,12 @@ func hasPrefix(fn string, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(fn, p) })
 }
 
-// Floors of a CPU profile, as frequent-gc has them for a process.
+// Floors of a CPU profile. Those of finding are what frequent-gc has for a process.
 const (
-	gcOfUsed  = 0.40 // of the CPU that is used, from which GC is too much
-	gcUnclear = 0.25
+	gcOfUsed  = finding.GCOfUsed
+	gcUnclear = finding.GCOfUsedTight
 	gcSome    = 0.10 // below which threads that sleep and wake are no matter of GC
-	gcLeast   = 0.05 // of one CPU
+	gcLeast   = finding.GCUses
 
 	runtimeLocked = 0.25 // of the CPU used, for locks that take no time in a program that is well
 )

@@ -101,8 +101,8 @@ func (g cpuGroup) cpus() float64 {
 // What counts. A process at its quota is throttled in nearly all of its periods; a tenth of them,
 // each for a few ms, is what the slowest requests see.
 const (
-	throttledFew    = 0.01
-	throttledMany   = 0.25
+	throttledFew    = attach.ThrottledFew
+	throttledMany   = attach.ThrottledMany
 	periodsLeast    = 100
 	periodsPair     = 20  // between two samples: 2 s
 	periodsYoung    = 20  // in its life

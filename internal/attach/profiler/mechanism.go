@@ -35,16 +35,17 @@ type rule struct {
 	least   float64
 	because string
 	proof   string
+	found   float64 // the share from which on it is no mere candidate; 0: least is enough
 }
 
 var rules = []rule{
-	{"direct-reclaim", account.WorkReclaim, 0.05, "", "threads free or move memory themselves to get some"},
-	{"tlb-shootdown", account.WorkTLB, 0.05, "", "CPUs wait for others to flush their TLBs"},
-	{"numa-balancing", account.WorkNUMA, 0.05, "", "memory is moved between NUMA nodes"},
-	{"thread-churn", account.WorkThreads, 0.15, "", "threads or processes are made and ended"},
-	{"softirq", account.WorkSoftirq, 0.20, "", "softirqs ran on top of whatever thread was there"},
-	{"frequent-gc", account.WorkGC, 0.25, "", "the garbage collector of Go's runtime"},
-	{"spinning", account.WorkSpin, 0.15, "", "threads look again and again for what is not there yet"},
+	{"direct-reclaim", account.WorkReclaim, 0.05, "", "threads free or move memory themselves to get some", 0},
+	{"tlb-shootdown", account.WorkTLB, 0.05, "", "CPUs wait for others to flush their TLBs", 0},
+	{"numa-balancing", account.WorkNUMA, 0.05, "", "memory is moved between NUMA nodes", 0},
+	{"thread-churn", account.WorkThreads, 0.15, "", "threads or processes are made and ended", 0},
+	{"softirq", account.WorkSoftirq, 0.20, "", "softirqs ran on top of whatever thread was there", 0},
+	{"frequent-gc", account.WorkGC, finding.GCOfUsedTight, "", "the garbage collector of Go's runtime", finding.GCOfUsed},
+	{"spinning", account.WorkSpin, 0.15, "", "threads look again and again for what is not there yet", 0},
 }
 
 // reading is what a profile says, without its title.
@@ -150,8 +151,13 @@ func (t *tally) mechanisms(r *attach.Reading) {
 			if in := t.share(t.reclaimSpin); rule.kind == account.WorkReclaim && in >= 0.005 {
 				spins = fmt.Sprintf("; %s of it spins for locks there", pct(in))
 			}
-			t.found(r, rule.cause, share, rule.because,
-				fmt.Sprintf("%s of the busy CPU time is %s: %s", pct(share), what, rule.proof)+spins)
+			proof := fmt.Sprintf("%s of the busy CPU time is %s: %s", pct(share), what, rule.proof) + spins
+			if share < rule.found {
+				r.Signs = append(r.Signs, attach.Sign{Cause: rule.cause, Grade: attach.Candidate, Share: share,
+					BecauseOf: rule.because, Proof: []string{proof}})
+				continue
+			}
+			t.found(r, rule.cause, share, rule.because, proof)
 			if ofGroup {
 				r.Signs[len(r.Signs)-1].Remedy = cgroupRemedy
 			}

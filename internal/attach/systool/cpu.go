@@ -29,9 +29,9 @@ const (
 	iowaitMatters = 10
 	iowaitBlocked = 20 // beside threads that are blocked
 	iowaitMuch    = 30
-	idleNone      = 10
-	queueMatters  = 1.5
-	queueMuch     = 8
+	idleNone      = 100 * attach.QueueIdle
+	queueMatters  = attach.QueueShort
+	queueMuch     = attach.QueueLong
 	enoughSamples = 3
 )
 
