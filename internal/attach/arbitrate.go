@@ -3,7 +3,6 @@ package attach
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/whystall/whystall/internal/finding"
@@ -18,25 +17,18 @@ import (
 //   - A cause is another's mechanism only where that one is found too.
 //
 // Nothing is proven: text has no clock in common with the requests.
-func (a *Answer) judge() {
-	by := map[int][]*Verdict{}
-	for _, t := range a.Told {
-		for _, s := range t.Signs {
-			by[t.Group] = weigh(by[t.Group], s, t)
+func (a *Answer) judge(groups [][]*Told) {
+	for _, told := range groups {
+		var all []*Verdict
+		for _, t := range told {
+			for _, s := range t.Signs {
+				all = weigh(all, s, t)
+			}
 		}
-	}
-	for _, t := range a.Told { // a rule may find what no part does
-		if by[t.Group] == nil {
-			by[t.Group] = []*Verdict{}
-		}
-	}
-	for _, g := range slices.Sorted(maps.Keys(by)) {
-		all := a.rules(g, by[g])
-		all = contradicted(all)
+		all = contradicted(rules(told, all)) // a rule may find what no part does
 		a.Causes = append(a.Causes, ordered(all)...)
 	}
 	a.twoMemories()
-	a.twoPauses()
 	a.twoRuns()
 	a.Causes = once(a.Causes)
 	rank := []Grade{Found, Candidate, Outside, Risk}
@@ -48,12 +40,14 @@ func (a *Answer) judge() {
 // it. They are weighed apart, and read in one list. The strongest grade counts: what is a candidate
 // in one place and found in another is found, and the candidate is a line of its proof.
 func once(all []Verdict) (out []Verdict) {
+	of := map[string]int{}
 	for _, v := range all {
-		i := slices.IndexFunc(out, func(o Verdict) bool {
-			return o.Cause == v.Cause && v.Cause != "" && o.Grade != Outside && v.Grade != Outside
-		})
+		i, has := of[v.Cause]
 		switch {
-		case i < 0:
+		case v.Grade == Outside || v.Cause == "":
+			out = append(out, v)
+		case !has:
+			of[v.Cause] = len(out)
 			out = append(out, v)
 		case out[i].Grade == v.Grade:
 			out[i].join(v)
@@ -67,14 +61,20 @@ func once(all []Verdict) (out []Verdict) {
 	return out
 }
 
+// mostHeld bounds what is looked through, and how many lines prove one cause: an archive may have
+// thousands of parts.
+const mostHeld = 100
+
 // join adds a verdict of the same grade.
 func (o *Verdict) join(v Verdict) {
 	for _, t := range v.From {
-		if !slices.Contains(o.From, t) {
+		if !slices.Contains(o.From[:min(len(o.From), mostHeld)], t) {
 			o.From = append(o.From, t)
 		}
 	}
-	o.Proof = mixed(o.Proof, v.Proof)
+	if len(o.Proof) < mostHeld {
+		o.Proof = mixed(o.Proof, v.Proof)
+	}
 	o.Share = max(o.Share, v.Share)
 	if sureness(v.Sure) > sureness(o.Sure) {
 		o.Sure = v.Sure
@@ -86,6 +86,9 @@ func (o *Verdict) join(v Verdict) {
 
 // mention adds a verdict of a weaker grade: a line of proof, and no place that the cause rests on.
 func (o *Verdict) mention(v Verdict) {
+	if len(o.Proof) >= mostHeld {
+		return
+	}
 	for _, t := range v.From[:min(1, len(v.From))] {
 		o.Proof = append(slices.Clip(o.Proof), fmt.Sprintf("in %s it is a %s", t.Part.where(), v.Grade))
 	}

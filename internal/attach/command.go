@@ -26,6 +26,22 @@ func fromCommand(command string) (file string, pid int) {
 	return file, pid
 }
 
+// mostSlept is a day, in seconds.
+const mostSlept = 86400
+
+// Slept is how many seconds a command sleeps; 0: it does something else.
+func Slept(command string) float64 {
+	f := strings.Fields(command)
+	if len(f) < 2 || f[0] != "sleep" {
+		return 0
+	}
+	v, err := strconv.ParseFloat(strings.TrimSuffix(f[1], "s"), 64)
+	if err != nil || !(v > 0) || v > mostSlept {
+		return 0
+	}
+	return v
+}
+
 // pidOf is the process whose file below /proc this is; 0: none.
 func pidOf(file string) int {
 	i := strings.Index(file, "proc/")

@@ -16,6 +16,7 @@
 //	stream.go   Stream: the parts of a file of any length
 //	long.go     Long: those of a file that is too long to be read whole
 //	shapes.go   which lines of a log look like many others
+//	own.go      a part without the text that it was cut from
 //	window.go   the stretch of a long file that is in memory
 //	marks.go    the search for marks of scattered lines, at the speed of grep
 //	words.go    which of many words stand in a line, in one pass; which kinds to ask about it
@@ -27,7 +28,10 @@
 //	command.go  what a command says of the part below it
 //	explain.go  Explain: what all parts together say; start here
 //	answer.go   Answer: its shape
-//	group.go    which parts are of one process and moment, which are before and after
+//	series.go   which parts of a kind are before and after, which are two places
+//	changes.go  what changed between readings of one kind
+//	measures.go the facts that they are compared by
+//	group.go    which parts are of one process and moment
 //	facts.go    the facts that rules read
 //	rules.go    what facts of several parts decide
 //	queue.go    of them: whether threads queue for CPUs
@@ -35,6 +39,7 @@
 //	limits.go   of them: whether a table of the host is full
 //	arbitrate.go  signs weighed against each other
 //	fill.go     what is known of the process, put into commands
+//	asked.go    which commands would print what is there already
 //	kinds/      the table of all kinds; the rooms beside it fill it
 //	attachtest/ runs a room's samples as tests
 package attach

@@ -9,19 +9,20 @@ import (
 
 // Explain reads all parts and puts together what they say.
 //
-//  1. Parts of one kind and one place that are samples in order become one part (group.go).
+//  1. Parts of one kind and one place that are samples in order become one part (series.go).
 //  2. Each part is read by its kind.
-//  3. Parts of one process and moment are put into groups.
-//  4. Rules look at the facts of several parts of a group (rules.go).
-//  5. Signs are weighed against each other (arbitrate.go).
+//  3. What was read twice and stays apart is compared by its facts (changes.go).
+//  4. Parts of one process and moment are put into groups.
+//  5. Rules look at the facts of several parts of a group (rules.go).
+//  6. Signs are weighed against each other (arbitrate.go).
 func Explain(parts []*Part, unknown []Unknown) *Answer {
 	a := &Answer{Unknown: unknown}
-	parts, a.Notes = series(parts)
+	parts, links := series(parts)
 	for _, p := range parts {
 		a.Told = append(a.Told, read(p))
 	}
-	a.group()
-	a.judge()
+	a.compare(links)
+	a.judge(a.group())
 	a.State = Healthy
 	if !slices.ContainsFunc(a.Told, func(t *Told) bool { return t.State != Context }) {
 		a.State = CannotTell
@@ -92,14 +93,24 @@ func (a *Answer) next() {
 		return
 	}
 	var all []Next
-	for _, t := range a.Told {
-		if t.State != Healthy && t.State != Context && !a.decided(t) {
-			all = append(all, t.Reading.Next...)
+	shown, speaks := a.shown(), map[*Told][]*Verdict{}
+	for i := range a.Causes {
+		for _, t := range a.Causes[i].From {
+			speaks[t] = append(speaks[t], &a.Causes[i])
 		}
 	}
-	seen := map[string]bool{}
+	for _, t := range a.Told {
+		if t.State != Healthy && t.State != Context && !decided(speaks[t]) {
+			for _, n := range t.Reading.Next {
+				if n.Command = shown.unasked(n.Command, t); n.Command != "" {
+					all = append(all, n)
+				}
+			}
+		}
+	}
+	seen, who := map[string]bool{}, a.who()
 	for _, n := range all {
-		n.Command = filled(n.Command, a.who())
+		n.Command = filled(n.Command, who)
 		if !seen[n.Command] {
 			seen[n.Command] = true
 			a.Next = append(a.Next, n)
@@ -109,43 +120,32 @@ func (a *Answer) next() {
 
 // decided reports whether nothing is open of a part: all that it speaks for is found, and another
 // part supports it.
-func (a *Answer) decided(t *Told) bool {
-	speaks := false
-	for _, v := range a.Causes {
-		if !slices.Contains(v.From, t) {
-			continue
-		}
-		if v.Grade != Found || v.Sure != finding.Supported || len(v.From) < 2 {
-			return false
-		}
-		speaks = true
-	}
-	return speaks
+func decided(speaks []*Verdict) bool {
+	open := slices.ContainsFunc(speaks, func(v *Verdict) bool {
+		return v.Grade != Found || v.Sure != finding.Supported || len(v.From) < 2
+	})
+	return len(speaks) > 0 && !open
 }
 
 // who is the one process that parts name; what several name differently is not filled in.
 func (a *Answer) who() (w Who) {
-	var pids []int
-	var cgroups, names []string
+	var pids, cgroups, names bool // there are several
 	for _, t := range a.Told {
-		if t.Who.PID != 0 && !slices.Contains(pids, t.Who.PID) {
-			pids = append(pids, t.Who.PID)
-		}
-		if t.Who.Cgroup != "" && !slices.Contains(cgroups, t.Who.Cgroup) {
-			cgroups = append(cgroups, t.Who.Cgroup)
-		}
-		if t.Who.Name != "" && !slices.Contains(names, t.Who.Name) {
-			names = append(names, t.Who.Name)
-		}
-	}
-	if len(pids) == 1 {
-		w.PID = pids[0]
-	}
-	if len(cgroups) == 1 {
-		w.Cgroup = cgroups[0]
-	}
-	if len(names) == 1 {
-		w.Name = names[0]
+		only(&w.PID, &pids, t.Who.PID)
+		only(&w.Cgroup, &cgroups, t.Who.Cgroup)
+		only(&w.Name, &names, t.Who.Name)
 	}
 	return w
+}
+
+// only keeps a value as long as all that are said are the same.
+func only[T comparable](kept *T, several *bool, v T) {
+	var none T
+	switch {
+	case v == none || *several || v == *kept:
+	case *kept == none:
+		*kept = v
+	default:
+		*kept, *several = none, true
+	}
 }

@@ -12,13 +12,7 @@ import (
 // supported.
 
 // rules looks at the parts of one group. It adds, lifts and lowers verdicts.
-func (a *Answer) rules(group int, all []*Verdict) []*Verdict {
-	var told []*Told
-	for _, t := range a.Told {
-		if t.Group == group {
-			told = append(told, t)
-		}
-	}
+func rules(told []*Told, all []*Verdict) []*Verdict {
 	all = quotaOrContention(told, all)
 	all = queueOnCPUs(told, all)
 	all = quotaExplains(told, all)
@@ -64,12 +58,15 @@ func find(all []*Verdict, s Sign, from ...*Told) []*Verdict {
 }
 
 // What counts as throttled: a group that runs out of its quota in a quarter of its periods is
-// stopped; one in a hundred is not why cycles are long.
+// stopped; one in a hundred is not why anything is slow.
 const (
-	quotaStops   = 0.25
-	quotaHarmful = 0.01
-	stealSmall   = 0.02
-	hostIdle     = 0.20
+	ThrottledMany = 0.25
+	ThrottledFew  = 0.01
+)
+
+const (
+	stealSmall = 0.02
+	hostIdle   = 0.20
 )
 
 // quotaOrContention decides why GC's cycles are long by the clock and short by CPU time: cpu.stat
@@ -82,7 +79,7 @@ func quotaOrContention(told []*Told, all []*Verdict) []*Verdict {
 	}
 	proof := fmt.Sprintf("the quota stopped the group in %.0f %% of its periods", 100*throttled.Value)
 	switch {
-	case throttled.Value >= quotaStops:
+	case throttled.Value >= ThrottledMany:
 		all = without(all, "cpu-contention", "stw-pause")
 		procs, _ := fact(told, GOMAXPROCS)
 		quota, ofQuota := fact(told, Quota)
@@ -93,7 +90,7 @@ func quotaOrContention(told []*Told, all []*Verdict) []*Verdict {
 				Proof: []string{fmt.Sprintf("GOMAXPROCS is %.0f and the quota %.3g CPUs; %s", procs.Value, quota.Value, proof)}}, gc, stat, ofQuota)
 		}
 		return find(all, Sign{Cause: "cpu-throttled", Sure: finding.Supported, Share: throttled.Value, BecauseOf: root, Proof: []string{proof}}, gc, stat)
-	case throttled.Value < quotaHarmful:
+	case throttled.Value < ThrottledFew:
 		all = without(all, "cpu-throttled", "gomaxprocs-over-quota")
 		steal, host := fact(told, StealShare)
 		idle, _ := fact(told, IdleShare)
@@ -277,22 +274,6 @@ func (a *Answer) twoMemories() {
 		return
 	}
 	a.Causes = append(a.Causes, Verdict{Sign: s, Group: big.Group, From: []*Told{big, small}})
-}
-
-// twoPauses compares the worst stops of two GC traces: whoever attaches two wants to know.
-func (a *Answer) twoPauses() {
-	var told []*Told
-	for _, t := range a.Told {
-		if _, from := fact([]*Told{t}, GCPause); from != nil {
-			told = append(told, t)
-		}
-	}
-	if len(told) != 2 || told[0].Part.Kind != told[1].Part.Kind {
-		return
-	}
-	ns := func(t *Told) string { f, _ := fact([]*Told{t}, GCPause); return finding.Duration(int64(f.Value)) }
-	a.Notes = append(a.Notes, fmt.Sprintf("the worst stop-the-world is %s in %s and %s in %s; whether requests got faster is not in them",
-		ns(told[0]), told[0].Part.where(), ns(told[1]), told[1].Part.where()))
 }
 
 // twoRuns compares what two commands cost, each counted once: whoever attaches two wants to know.

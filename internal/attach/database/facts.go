@@ -15,7 +15,10 @@ const (
 	FactStatement  attach.FactName = "/db/statement:ms"        // how long the statement took
 	FactLockWait   attach.FactName = "/db/table-lock/wait:ms"  // a wait for a lock of the database's tables
 	FactEngineLock attach.FactName = "/db/engine-lock/wait:ms" // a wait for a lock of the engine; Of: where it is taken
-	FactStall      attach.FactName = "/db/stall:ms"            // a time without progress that the server itself measured
+	FactMemory     attach.FactName = "/db/memory/used:bytes"   // by what it keeps for its clients
+	FactClients    attach.FactName = "/db/connections:connections"
+	FactCommands   attach.FactName = "/db/commands:commands" // since its start
+	FactStall      attach.FactName = "/db/stall:ms"          // a time without progress that the server itself measured
 )
 
 // result gathers what a kind says, in the order in which it matters.

@@ -307,6 +307,14 @@ func readRedisInfo(p *attach.Part) attach.Reading {
 		r.figure(line)
 	}
 	memoryFigures(r, f, num)
+	for _, known := range []struct {
+		field string
+		fact  attach.FactName
+	}{{"used_memory", FactMemory}, {"connected_clients", FactClients}, {"total_commands_processed", FactCommands}} {
+		if f[known.field] != "" {
+			r.fact(known.fact, num(known.field), "")
+		}
+	}
 	if v := num("latest_fork_usec"); v >= 50000 {
 		r.figure(fmt.Sprintf("the last fork took %s: Redis answered nobody meanwhile", dur(v/1e6)))
 		r.candidate("syscall-stall", "latest_fork_usec "+f["latest_fork_usec"])

@@ -15,5 +15,9 @@ const (
 	FactLockHolder   attach.FactName = "/go/lock/holder:goroutine"   // Of: the function that likely holds it; Value its id
 	FactMutexDelay   attach.FactName = "/go/mutex/delay:ns"          // Of: the function that unlocked; of a mutex profile
 	FactGoroutines   attach.FactName = "/go/sched/goroutines"
-	FactGCOfUsed     attach.FactName = "/go/gc/used:share" // of the CPU that the process used, 0..1
+	FactHeap         attach.FactName = "/go/heap/alloc:bytes"   // objects, live and dead ones
+	FactCycles       attach.FactName = "/go/gc/cycles:cycles"   // since the start, as the next two
+	FactAllocated    attach.FactName = "/go/gc/allocated:bytes" //
+	FactStopped      attach.FactName = "/go/gc/stopped:ns"      // all stops of the world
+	FactGCOfUsed     attach.FactName = "/go/gc/used:share"      // of the CPU that the process used, 0..1
 )

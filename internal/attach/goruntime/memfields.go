@@ -326,6 +326,22 @@ func (m *memFields) figures(r *attach.Reading) {
 	if text := m.collections(r); text != "" {
 		r.Figures = append(r.Figures, text)
 	}
+	m.facts(r)
+}
+
+// facts are what two readings are compared by.
+func (m *memFields) facts(r *attach.Reading) {
+	for _, f := range []struct {
+		name string
+		fact attach.FactName
+	}{{"heapalloc", FactHeap}, {"numgc", FactCycles}, {"totalalloc", FactAllocated}} {
+		if v, ok := m.v[f.name]; ok {
+			r.Facts = append(r.Facts, attach.Fact{Name: f.fact, Value: v})
+		}
+	}
+	if v := m.stopped(); v > 0 {
+		r.Facts = append(r.Facts, attach.Fact{Name: FactStopped, Value: v})
+	}
 }
 
 // collections says what is known of cycles and stops.

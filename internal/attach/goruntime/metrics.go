@@ -390,9 +390,14 @@ func readRuntimeMetrics(p *attach.Part) attach.Reading {
 	}
 	if n, ok := v["/gc/cycles/total:gc-cycles"]; ok {
 		parts = append(parts, fmt.Sprintf("%.0f GC cycles", n))
+		r.Facts = append(r.Facts, attach.Fact{Name: FactCycles, Value: n})
+	}
+	if n, ok := v["/memory/classes/heap/objects:bytes"]; ok {
+		r.Facts = append(r.Facts, attach.Fact{Name: FactHeap, Value: n})
 	}
 	if n, ok := v["/gc/heap/allocs:bytes"]; ok {
 		parts = append(parts, decimal(n)+" allocated")
+		r.Facts = append(r.Facts, attach.Fact{Name: FactAllocated, Value: n})
 	}
 	if n, ok := v["/sync/mutex/wait/total:seconds"]; ok {
 		parts = append(parts, fmt.Sprintf("%s waited for mutexes since the start", seconds(n)))

@@ -1,7 +1,6 @@
 package kernelfile
 
 import (
-	"strconv"
 	"strings"
 	"time"
 
@@ -124,24 +123,11 @@ func span(all []sample) float64 {
 func slept(p *attach.Part) float64 {
 	parts := strings.FieldsFunc(p.Command, func(r rune) bool { return r == ';' || r == '&' })
 	for _, part := range parts[min(1, len(parts)):] {
-		if v := sleepOf(part); v > 0 {
+		if v := attach.Slept(part); v > 0 {
 			return v
 		}
 	}
 	return 0
-}
-
-// sleepOf is how many seconds a command sleeps; 0: it does something else.
-func sleepOf(command string) float64 {
-	f := strings.Fields(command)
-	if len(f) < 2 || f[0] != "sleep" {
-		return 0
-	}
-	v, err := strconv.ParseFloat(strings.TrimSuffix(f[1], "s"), 64)
-	if err != nil || !(v > 0) || v > 86400 {
-		return 0
-	}
-	return v
 }
 
 // timeForms are how date and people write when a sample was taken.

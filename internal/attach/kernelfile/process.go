@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/format/paste"
 	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
@@ -15,7 +16,9 @@ import (
 // Facts of a process.
 const (
 	FactThreads   attach.FactName = "/process/threads:threads"
-	FactWaitShare attach.FactName = "/process/sched/wait:share" // of the time in which it wanted a CPU, since its start
+	FactGaveUp    attach.FactName = "/process/switches/voluntary:switches"   // of one thread, since its start
+	FactLostCPU   attach.FactName = "/process/switches/involuntary:switches" // the same
+	FactWaitShare attach.FactName = "/process/sched/wait:share"              // of the time in which it wanted a CPU, since its start
 )
 
 var statusKnown = oneOf("Name Umask State Tgid Ngid Pid PPid TracerPid Uid Gid FDSize Groups NStgid NSpid NSpgid NSsid Kthread VmPeak VmSize VmLck VmPin VmHWM VmRSS RssAnon RssFile RssShmem VmData VmStk " +
@@ -85,6 +88,7 @@ func readStatus(p *attach.Part) attach.Reading {
 	r.Figures = slices.Insert(r.Figures, min(1, len(r.Figures)), statusNotes(v)...)
 	if vol, err := strconv.ParseFloat(v["voluntary_ctxt_switches"], 64); err == nil {
 		non := float(v["nonvoluntary_ctxt_switches"])
+		r.Facts = append(r.Facts, attach.Fact{Name: FactGaveUp, Value: vol}, attach.Fact{Name: FactLostCPU, Value: non})
 		r.Figures = append(r.Figures,
 			fmt.Sprintf("%s voluntary and %s involuntary switches of its first thread since its start (%s involuntary)", number(vol), number(non), percent(ratio(non, vol+non))))
 	}
@@ -259,6 +263,7 @@ func readSched(p *attach.Part) attach.Reading {
 	}
 	vol, non := m.get("nr_voluntary_switches"), m.get("nr_involuntary_switches")
 	if vol+non > 0 {
+		r.Facts = append(r.Facts, attach.Fact{Name: FactGaveUp, Value: vol}, attach.Fact{Name: FactLostCPU, Value: non})
 		r.Figures = append(r.Figures,
 			fmt.Sprintf("%s voluntary and %s involuntary switches since its start (%s involuntary)",
 				number(vol), number(non), percent(ratio(non, vol+non))))
@@ -299,7 +304,7 @@ func schedLongest(m pairs) (out []string) {
 
 // What counts as a wait for CPUs over a life.
 const (
-	waitPart  = 0.20
+	waitPart  = finding.QueuedForCPU
 	waitLeast = 1e9 // ns
 )
 

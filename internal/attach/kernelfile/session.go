@@ -4,6 +4,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
 )
 
@@ -88,7 +89,7 @@ func (s *session) prompt(command string) (files []file, ok bool) {
 				s.folder = strings.TrimRight(words[1], "/")
 			}
 		case "sleep":
-			s.slept += sleepOf(part)
+			s.slept += attach.Slept(part)
 		case "sync", "clear":
 		case "cat", "head", "tail", "more":
 			more, ok := s.cat(words[1:])

@@ -11,6 +11,9 @@ const (
 	CPUs             attach.FactName = "/host/cpus:cpus"            // of the host, or that a process may use
 	RunQueuePerCPU   attach.FactName = "/host/cpu/runnable:per-cpu" // running ones included
 	RunQueue         attach.FactName = "/host/cpu/runnable:threads" // the same, where the CPUs are not known
+	SwapUsed         attach.FactName = "/host/swap/used:bytes"
+	SegmentsAgain    attach.FactName = "/net/tcp/retransmitted:segments" // since boot, as the next one
+	ListenOverflows  attach.FactName = "/net/listen/overflows:connections"
 	SwapInRate       attach.FactName = "/host/swap/in:bytes/s"
 	SwapOutRate      attach.FactName = "/host/swap/out:bytes/s"
 	MajorFaultRate   attach.FactName = "/host/memory/major-faults:faults/s"    // Of: a process, or "" of the host

@@ -269,6 +269,9 @@ func (m memory) judge(v *verdict) {
 	}
 	v.fact(MemoryAvailable, share)
 	v.fact(PageCacheBytes, m.cache)
+	if m.swap > 0 {
+		v.fact(SwapUsed, m.swapUsed)
+	}
 	proof := v.Figures[0]
 	switch {
 	case share < memoryShort:

@@ -44,19 +44,22 @@ func claimNetstat(lines []paste.Line) int {
 }
 
 // netstatFigures are lines that matter, as netstat words them, and nstat's names.
-var netstatFigures = []struct{ match, say string }{
-	{`(\d+) times the listen queue of a socket overflowed|TcpExtListenOverflows +(\d+)`, "the listen queue overflowed"},
-	{`(\d+) segments? retransmit\w+|TcpRetransSegs +(\d+)`, "segments were sent again"},
-	{`(\d+) SYNs to LISTEN sockets (?:dropped|ignored)|TcpExtListenDrops +(\d+)`, "SYNs were dropped"},
-	{`TCPTimeouts: (\d+)|(\d+) other TCP timeouts|TcpExtTCPTimeouts +(\d+)`, "retransmission timeouts"},
-	{`(\d+) packet receive errors|UdpInErrors +(\d+)`, "UDP packets were lost on receipt"},
-	{`TCPReqQFullDrop: (\d+)|TcpExtTCPReqQFullDrop +(\d+)`, "requests for a connection were dropped"},
-	{`TCPTimeWaitOverflow: (\d+)|TcpExtTCPTimeWaitOverflow +(\d+)`, "the table of TIME-WAIT sockets overflowed"},
+var netstatFigures = []struct {
+	match, say string
+	fact       attach.FactName // that two readings are compared by; "": none
+}{
+	{`(\d+) times the listen queue of a socket overflowed|TcpExtListenOverflows +(\d+)`, "the listen queue overflowed", ListenOverflows},
+	{`(\d+) segments? retransmit\w+|TcpRetransSegs +(\d+)`, "segments were sent again", SegmentsAgain},
+	{`(\d+) SYNs to LISTEN sockets (?:dropped|ignored)|TcpExtListenDrops +(\d+)`, "SYNs were dropped", ""},
+	{`TCPTimeouts: (\d+)|(\d+) other TCP timeouts|TcpExtTCPTimeouts +(\d+)`, "retransmission timeouts", ""},
+	{`(\d+) packet receive errors|UdpInErrors +(\d+)`, "UDP packets were lost on receipt", ""},
+	{`TCPReqQFullDrop: (\d+)|TcpExtTCPReqQFullDrop +(\d+)`, "requests for a connection were dropped", ""},
+	{`TCPTimeWaitOverflow: (\d+)|TcpExtTCPTimeWaitOverflow +(\d+)`, "the table of TIME-WAIT sockets overflowed", ""},
 	{`(\d+) connections reset due to unexpected data|TcpExtTCPAbortOnData +(\d+)`,
-		"connections were reset since data came for a socket that was closed"},
+		"connections were reset since data came for a socket that was closed", ""},
 	{`(\d+) packets pruned from receive queue|TcpExtPruneCalled +(\d+)`,
-		"a socket's queue was pruned for lack of room"},
-	{`TCPBacklogDrop: (\d+)|TcpExtTCPBacklogDrop +(\d+)`, "segments were dropped while the socket was in use"},
+		"a socket's queue was pruned for lack of room", ""},
+	{`TCPBacklogDrop: (\d+)|TcpExtTCPBacklogDrop +(\d+)`, "segments were dropped while the socket was in use", ""},
 }
 
 // netstatAgain is the row of them that needs another one, how many segments were sent.
@@ -98,9 +101,13 @@ func readNetstat(p *attach.Part) attach.Reading {
 			opened += n
 		}
 		for i, re := range netstatMatches {
-			n, ok := firstNumber(re.FindStringSubmatch(l.Text))
+			m := re.FindStringSubmatch(l.Text)
+			n, ok := firstNumber(m)
 			if ok && n == 0 {
 				none = append(none, netstatFigures[i].say)
+			}
+			if fact := netstatFigures[i].fact; ok && fact != "" && m[1] != "" { // nstat counts from its last call on
+				v.fact(fact, n)
 			}
 			if ok && n > 0 {
 				if i == netstatAgain {
