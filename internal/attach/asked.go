@@ -131,7 +131,7 @@ func grepOf(step string) (pattern, file string, ok bool) {
 const mostShown = 4096
 
 // shows reports whether a part is a file: by its path, or by its kind where that is named for it.
-// Of a pattern it has each alternative. Without a pattern it must not be what grep left of the file.
+// Of a pattern it has each alternative. Without one it must not be what grep left of the file.
 func (p *Part) shows(file, pattern string) bool {
 	lines := p.Lines[:min(len(p.Lines), mostShown)]
 	if p.Kind.Name != file && p.Kind.Name != path.Base(file) && !sameFile(p.Path, file) &&

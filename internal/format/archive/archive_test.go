@@ -206,7 +206,7 @@ func TestZip(t *testing.T) {
 	}
 }
 
-// A directory of any length is not held, whoever reads it, and what is read before the bound counts.
+// A directory of any length is not held, and what is read before the bound counts.
 func TestZipOfMany(t *testing.T) {
 	var b bytes.Buffer
 	w := zip.NewWriter(&b)
