@@ -121,6 +121,11 @@ func newCutter(file string, kinds *Kinds) *cutter {
 // lines cuts all lines of a file.
 func (c *cutter) lines(lines []paste.Line) {
 	for at := 0; at < len(lines); {
+		if c.joined(lines[at]) {
+			c.section++
+			at++
+			continue
+		}
 		if lines[at].Command != "" {
 			c.prompt = lines[at]
 			c.typed(lines[at])
@@ -145,6 +150,23 @@ func (c *cutter) lines(lines []paste.Line) {
 			c.section++
 		}
 	}
+}
+
+// longCommand is more than people type at a prompt.
+const longCommand = 240
+
+// joined reports whether a page has joined a prompt, its command and their output into one line
+// that a kind knows. It places the part.
+func (c *cutter) joined(line paste.Line) bool {
+	if line.Command == "" || len(line.Text) < longCommand {
+		return false
+	}
+	line.Command, c.asks.logs = "", false
+	kind, part := c.asks.claim([]paste.Line{line})
+	if kind != nil {
+		c.place(nil, kind, part)
+	}
+	return kind != nil
 }
 
 // section is how many lines, from the first one on, no prompt, fence or other file's name divides.

@@ -2,7 +2,6 @@ package paste
 
 import (
 	"slices"
-	"strings"
 	"testing"
 	"unicode/utf16"
 )
@@ -233,20 +232,6 @@ func TestStarredFigures(t *testing.T) {
 		if got := Lines([]byte("x\n" + in + "\ny\n"))[1].Text; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
-	}
-}
-
-// A page joined a command and its output into one line.
-func TestUnprompted(t *testing.T) {
-	lines := Lines([]byte("$ ./loom " + strings.Repeat("SCHED 0ms: gomaxprocs=4 idleprocs=2 ", 8) + "\n"))
-	if lines[0].Command == "" {
-		t.Fatal("the line is no prompt")
-	}
-	if got := unprompted(lines); len(got) != 1 || got[0].Command != "" || got[0].Text != lines[0].Text {
-		t.Errorf("got %q", texts(got))
-	}
-	if got := unprompted(Lines([]byte("$ ls -l\n"))); got != nil {
-		t.Errorf("a short command: got %q", texts(got))
 	}
 }
 

@@ -23,9 +23,6 @@ func Views(lines []Line) (out [][]Line) {
 	if v := unrolled(lines); v != nil {
 		out = append(out, v)
 	}
-	if v := unprompted(lines); v != nil {
-		out = append(out, v)
-	}
 	if v := tabled(lines); v != nil {
 		out = append(out, v)
 	}
@@ -106,24 +103,6 @@ func uncommented(lines []Line) []Line {
 			}
 			i += max(n, 1)
 		}
-	}
-	return out
-}
-
-// longCommand is more than people type at a prompt: a page has joined the output to it.
-const longCommand = 240
-
-// unprompted is the lines without prompts in lines that are too long for a command; nil: there are
-// none.
-func unprompted(lines []Line) (out []Line) {
-	for i, l := range lines {
-		if l.Command == "" || len(l.Text) < longCommand {
-			continue
-		}
-		if out == nil {
-			out = slices.Clone(lines)
-		}
-		out[i].Command = ""
 	}
 	return out
 }
