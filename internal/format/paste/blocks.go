@@ -89,7 +89,9 @@ func quotes(lines []Line) {
 		for i := 0; i < len(lines); {
 			n, quote := quoted(lines[i:])
 			inFence := n == 1 && lines[i].Block > 0 && (i == 0 || lines[i-1].Text == "")
-			if !quote || n < 2 && len(lines) > 1 && !inFence {
+			// A paragraph of one line before another one that is quoted as well.
+			first := n == 1 && i+2 < len(lines) && lines[i+1].Text == "" && strings.HasPrefix(lines[i+2].Text, ">")
+			if !quote || n < 2 && len(lines) > 1 && !inFence && !first {
 				i += max(n, 1)
 				continue
 			}

@@ -14,6 +14,7 @@
 //	prompt.go   prompts and their commands
 //	logger.go   prefixes of loggers
 //	procfile.go  of them: those of foreman and its like
+//	foreignlog.go  of them: syslog's in other languages
 //	inbars.go   of them: those between bars
 //	paths.go    names of files before lines
 //	records.go  records of JSON that were broken at a width

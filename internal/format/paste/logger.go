@@ -59,6 +59,9 @@ func (l *Line) logged() bool {
 			p, ok = inBars(text)
 		}
 	}
+	if !ok && text[0] != '{' && text[0] != '[' {
+		p, ok = foreignSyslog(text)
+	}
 	if !ok {
 		return false
 	}
