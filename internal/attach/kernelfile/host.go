@@ -118,6 +118,9 @@ func judgeTimes(r *attach.Reading, times cpuTimes, steal float64) {
 		r.Means = fmt.Sprintf("The hypervisor took %s of the time in which this machine had work.", percent(steal))
 		r.Signs = []attach.Sign{{Cause: "cpu-steal", Grade: attach.Found, Sure: finding.Possible,
 			Share: steal, Proof: r.Figures[1:2]}}
+	case ratio(times[6], total) < 0.10 && ratio(times[5], total) >= 0.20:
+		r.State = attach.CannotTell
+		r.Means = fmt.Sprintf("Hard interrupts take %s of the CPU time, or are booked for it: some kernels book idle time so.", percent(ratio(times[5], total)))
 	case ratio(times[6]+times[5], total) >= 0.20:
 		r.State = attach.CannotTell
 		r.Means = "Much of the CPU time goes to interrupts and softirqs, which may be of the service's own packets."

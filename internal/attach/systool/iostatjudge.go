@@ -125,7 +125,10 @@ func (d device) judge(v *verdict, c cpuUse, n int) {
 	case d.worst() >= awaitSlow && d.reads+d.writes >= 1 && (d.queue >= 1 || d.queue >= 0.2 && d.util >= utilSome):
 		v.candidate("disk-wait", c.wa/100, proof)
 		v.means("%s: whether anybody waits for them is not in it", d.slowest())
-		v.not("writes go on behind the programs' backs: only fsync and a limit on dirty pages make a program wait for them")
+		if d.wawait > d.rawait {
+			v.not("writes go on behind the programs' backs: only fsync and a limit on dirty pages make a program wait for them")
+		}
+		v.not("which processes wait for it, and whether the service is one of them")
 		v.next("pidstat -d 1 10", "iodelay: which processes wait for the disk")
 	case d.util >= 90 && d.queue < 2 && d.rawait >= 1 && d.reads*d.rawait >= 700:
 		v.candidate("disk-wait", c.wa/100, proof)

@@ -26,7 +26,7 @@ var (
 )
 
 func claimNetstat(lines []paste.Line) int {
-	headed, sure := false, false
+	headed, sure, counted := false, false, false
 	n := attach.ClaimWhile(lines, func(_ int, text string) bool {
 		trimmed := strings.TrimSpace(text)
 		sure = sure || netstatSure.MatchString(trimmed)
@@ -35,12 +35,13 @@ func claimNetstat(lines []paste.Line) int {
 			headed = true
 			return true
 		case nstatLine.MatchString(trimmed):
-			sure = true
+			sure, counted = true, true
 			return true
 		}
+		counted = counted || netstatCount.MatchString(trimmed)
 		return (headed || sure) && len(trimmed) < 160 && netstatCount.MatchString(trimmed)
 	})
-	return attach.ClaimIf(sure, n)
+	return attach.ClaimIf(sure && counted, n)
 }
 
 // netstatFigures are lines that matter, as netstat words them, and nstat's names.
