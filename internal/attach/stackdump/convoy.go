@@ -251,3 +251,21 @@ func sortFacts(facts []attach.Fact) {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(b.Value, a.Value), cmp.Compare(a.Of, b.Of))
 	})
 }
+
+func list0(list []*convoy) string {
+	if len(list) == 0 {
+		return ""
+	}
+	var words []string
+	for _, c := range list[:min(len(list), 3)] {
+		word := c.lockName()
+		if c.site != "" || c.address() == "" {
+			word += " in " + orUnknown(c.site)
+		}
+		words = append(words, word)
+	}
+	if more := len(list) - 3; more > 0 {
+		words = append(words, fmt.Sprintf("%d more", more))
+	}
+	return ": " + strings.Join(words, ", ")
+}

@@ -334,20 +334,6 @@ func (d *dump) insideWhere() string {
 	return "a function without a name"
 }
 
-func list0(list []*convoy) string {
-	if len(list) == 0 {
-		return ""
-	}
-	var words []string
-	for _, c := range list[:min(len(list), 3)] {
-		words = append(words, c.lockName()+" in "+orUnknown(c.site))
-	}
-	if more := len(list) - 3; more > 0 {
-		words = append(words, fmt.Sprintf("%d more", more))
-	}
-	return ": " + strings.Join(words, ", ")
-}
-
 // census says how many threads do what.
 func (d *dump) census(t tally) string {
 	var words []string

@@ -3,6 +3,7 @@ package stackdump
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
@@ -11,10 +12,10 @@ import (
 )
 
 // infoLine is a row of gdb's "info threads": a thread, and the frame that it is in.
-var infoLine = pattern.New(`^\s*\*?\s*(\d+)\s+(?:Thread|LWP|process) [^"]*?(?:\((?:LWP|process|pid) (\d+)\))?\)?(?: ?"([^"]*)")?\s+(?:(?:(0x[0-9a-f]+) in )?([\w:~<>@., ]*[\w>@.]) \(.*|0x[0-9a-f]+ in ([\w:~<>@.]+))\s*$`)
+var infoLine = pattern.New(`^\s*\*?\s*(\d+)\s+(?:Thread|LWP|process) [^"]*?(?:\((?:LWP|process|pid) (\d+)\)?)?\)?(?: ?"([^"]*)"\)?)?\s+(?:(?:(0x[0-9a-f]+) in )?([\w:~<>@., ]*[\w>@.]) \(.*|0x[0-9a-f]+ in ([\w:~<>@.]+))\s*$`)
 
 // infoHalf is a row whose frame a mail has put into the next line.
-var infoHalf = pattern.New(`^\s*\*?\s*\d+\s+Thread 0x[0-9a-f]+ \(LWP \d+\)(?: "[^"]*")?$`)
+var infoHalf = pattern.New(`^\s*\*?\s*\d+\s+Thread 0x[0-9a-f]+ \(LWP \d+\)?(?: "[^"]*"\)?)?$`)
 
 // row is a row of the table, put together where it was broken; n: its lines, 0: none starts here.
 func infoRow(lines []paste.Line) (text string, n int) {
@@ -36,6 +37,16 @@ func infoRows(lines []paste.Line) int {
 
 // futexWord is the word that a thread waits at, as gdb prints it among a frame's arguments.
 var futexWord = pattern.New(`\bfutex_word=(?:\w+@entry=)?(0x[0-9a-f]+)(?: <([^<>+]+)(?:\+\d+)?>)?`)
+
+var futexValue = pattern.New(`\bexpected(?:@entry)?=(\d+)`)
+
+// futexExpected is the value of its word for which a thread waits at it; 0: none is printed.
+func futexExpected(text string) int {
+	if m := futexValue.FindStringSubmatch(text); m != nil {
+		return atoi(m[1])
+	}
+	return 0
+}
 
 // oneFutex says where most threads wait at one futex: for one condition, or for one lock. In the
 // state of Python's interpreter it is the one of the GIL.
@@ -92,7 +103,7 @@ var infoThreads = &attach.Kind{
 		return done(n, rows)
 	},
 	Read: func(p *attach.Part) attach.Reading {
-		d := &dump{tool: "gdb info threads"}
+		d, value := &dump{tool: "gdb info threads"}, map[*thread]int{}
 		for i := range p.Lines {
 			text, _ := infoRow(p.Lines[i:])
 			if m := infoLine.FindStringSubmatch(text); m != nil {
@@ -101,8 +112,17 @@ var infoThreads = &attach.Kind{
 				place(t, native)
 				if f := futexWord.FindStringSubmatch(text); f != nil && t.doing == signal {
 					t.addr, t.sym = f[1], f[2]
+					if t.frames[0].fn == "futex_wait" && futexExpected(text) == 2 {
+						t.doing = lock // glibc's mutexes: 2 is held, with threads that wait
+					}
 				}
+				value[t] = futexExpected(text)
 				d.threads = append(d.threads, t)
+			}
+		}
+		for _, t := range d.threads {
+			if t.doing == signal && slices.ContainsFunc(d.threads, func(o *thread) bool { return o != t && o.id == value[t] }) {
+				t.doing, t.joins, t.addr = idle, true, "" // pthread_join waits while its word has the thread's number
 			}
 		}
 		r := d.read()

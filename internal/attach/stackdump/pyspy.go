@@ -23,9 +23,9 @@ var pySpy = &attach.Kind{
 }
 
 var (
-	spyHeader  = pattern.New(`^Thread (?:0x)?([0-9A-Fa-f]+)(?:\.\.\.)?(?:/0x[0-9a-fA-F]+)? \(([a-z+]+)\)(?:: "(.*)")?$`)
+	spyHeader  = pattern.New(`^Thread (?:(?:0x)?([0-9A-Fa-f]+)(?:\.\.\.)?(?:/0x[0-9a-fA-F]+)? )?\(([a-z+]+)\)(?:: "(.*?)")?(?:\s+(?:#|<-|←).*)?$`)
 	spyProcess = pattern.New(`^Process (\d+): (.*)$`)
-	spyFrame   = pattern.New(`^ {4}(\S.*?) \(([^()]*?)(?::(\d+))?\)(?:\s+(?:#|<-).*)?$`)
+	spyFrame   = pattern.New(`^ {4}(\S.*?) \(([^()]*?)(?::(\d+))?\)(?:\s+(?:#|<-|←).*)?$`)
 	spyNative  = pattern.New(`^ {4}([A-Za-z_][\w:~.@<>]*)(?: \(\))?$`) // of a library whose name is not printed
 )
 
