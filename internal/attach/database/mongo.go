@@ -131,11 +131,16 @@ func microTimes(re *pattern.Regexp, text string) (s []float64) {
 	return s
 }
 
-func readMongo(p *attach.Part) attach.Reading {
-	r := &result{}
-	var took []float64
-	var reading, read, locks, flow, concern, total, docs, scanned float64
-	scans, every, cut, held := 0, 0, 0, 0.0
+// mongoSums is what the operations of a log took and waited for, added up in seconds.
+type mongoSums struct {
+	took                          []float64
+	reading, read, locks, flow    float64
+	concern, total, docs, scanned float64
+	clashes, clashed, held        float64
+	scans, every, cut             int
+}
+
+func sumMongo(p *attach.Part) (s mongoSums) {
 	num := func(re *pattern.Regexp, text string) float64 { return attach.Sum(counted(nil, re, text)) }
 	for at := 0; at < len(p.Lines); {
 		l := p.Lines[at]
@@ -154,78 +159,99 @@ func readMongo(p *attach.Part) attach.Reading {
 			ms = num(mongoEnd, l.Text)
 		}
 		if ms == 0 && mongoCut.MatchString(l.Text) && !strings.Contains(l.Text, `"durationMillis":`) {
-			cut++
+			s.cut++
 		} else {
-			took = append(took, ms/1e3)
+			s.took = append(s.took, ms/1e3)
 		}
-		total += ms / 1e3
-		reading += num(mongoRead, l.Text) / 1e6
-		read += num(mongoBytes, l.Text)
-		flow += num(mongoFlow, l.Text) / 1e6
-		concern += num(mongoWC, l.Text) / 1e3
+		s.total += ms / 1e3
+		s.reading += num(mongoRead, l.Text) / 1e6
+		s.read += num(mongoBytes, l.Text)
+		s.flow += num(mongoFlow, l.Text) / 1e6
+		s.concern += num(mongoWC, l.Text) / 1e3
+		if v := num(mongoClash, l.Text); v >= manyClashes {
+			s.clashes, s.clashed = s.clashes+v, s.clashed+ms/1e3
+		}
 		if m := mongoPlan.FindStringSubmatch(l.Text); m != nil && m[1] == "COLLSCAN" {
-			scans++
-			scanned += ms / 1e3
-			docs = max(docs, num(mongoDocs, l.Text)) // what others examined is no scan's
-			every += len(mongoAll.FindAllString(l.Text, 1))
+			s.scans++
+			s.scanned += ms / 1e3
+			s.docs = max(s.docs, num(mongoDocs, l.Text)) // what others examined is no scan's
+			s.every += len(mongoAll.FindAllString(l.Text, 1))
 		}
-		held = max(held, slices.Max(append(microTimes(mongoHeld, l.Text), 0)))
-		locks += attach.Sum(microTimes(mongoLock, l.Text))
+		s.held = max(s.held, slices.Max(append(microTimes(mongoHeld, l.Text), 0)))
+		s.locks += attach.Sum(microTimes(mongoLock, l.Text))
 	}
-	r.Title = "MongoDB slow log, " + attach.Plural(len(took)+cut, "operation")
-	if len(took) == 0 {
-		return mongoBroken(r, p, scans, cut, docs)
+	return s
+}
+
+func readMongo(p *attach.Part) attach.Reading {
+	r, s := &result{}, sumMongo(p)
+	r.Title = "MongoDB slow log, " + attach.Plural(len(s.took)+s.cut, "operation")
+	if len(s.took) == 0 {
+		return mongoBroken(r, p, s.scans, s.cut, s.docs)
 	}
-	r.figure("duration: " + spread(took))
-	r.fact(FactStatement, attach.Median(took)*1e3, "")
+	r.figure("duration: " + spread(s.took))
+	r.fact(FactStatement, attach.Median(s.took)*1e3, "")
 	r.Not = "Only operations above slowms are in it."
 	if mongoProf.MatchString(p.Lines[0].Text) {
 		r.Not = "What the profiler keeps depends on its level: at level 2 all operations are in it."
 	}
-	if cut > 0 {
-		r.Flaws = append(r.Flaws, attach.Plural(cut, "operation")+" cut off before its duration")
+	if s.cut > 0 {
+		r.Flaws = append(r.Flaws, attach.Plural(s.cut, "operation")+" cut off before its duration")
 	}
-	if held > 0 {
-		r.figure(fmt.Sprintf("one held its database's lock for %s", dur(held)))
+	if s.held > 0 {
+		r.figure(fmt.Sprintf("one held its database's lock for %s", dur(s.held)))
 		r.Not += " locks(micros) is how long a lock was held, and not how long it was waited for."
 	}
 	switch {
-	case slices.Max(took) < quick:
+	case slices.Max(s.took) < quick:
 		r.Means = fmt.Sprintf("Each of these operations took less than %s: they are in the log, and not slow.", dur(quick))
 		return r.done(attach.Healthy)
-	case locks >= 0.5*total:
-		line := fmt.Sprintf("waiting for locks %s of %s", dur(locks), dur(total))
+	case s.locks >= 0.5*s.total:
+		line := fmt.Sprintf("waiting for locks %s of %s", dur(s.locks), dur(s.total))
 		r.figure(line)
-		r.outside("locks of the database's own collections", line, ratio(locks, total))
-	case concern >= 0.5*total:
-		line := fmt.Sprintf("waiting for the write concern %s of %s", dur(concern), dur(total))
+		r.outside("locks of the database's own collections", line, ratio(s.locks, s.total))
+	case s.concern >= 0.5*s.total:
+		line := fmt.Sprintf("waiting for the write concern %s of %s", dur(s.concern), dur(s.total))
 		r.figure(line)
-		r.outside("replication: the other members acknowledge late", line, ratio(concern, total))
-	case flow >= 0.5*total:
-		line := fmt.Sprintf("flow control %s of %s", dur(flow), dur(total))
+		r.outside("replication: the other members acknowledge late", line, ratio(s.concern, s.total))
+	case s.flow >= 0.5*s.total:
+		line := fmt.Sprintf("flow control %s of %s", dur(s.flow), dur(s.total))
 		r.figure(line)
-		r.outside("flow control: a member lags behind", line, ratio(flow, total))
-	case docs >= 1e4 && scanned >= 0.3*total:
+		r.outside("flow control: a member lags behind", line, ratio(s.flow, s.total))
+	case s.docs >= 1e4 && s.scanned >= 0.3*s.total:
 		line := fmt.Sprintf("%d of %d scan the whole collection (COLLSCAN), up to %s documents",
-			scans, len(took), count(docs))
+			s.scans, len(s.took), count(s.docs))
 		r.figure(line)
-		if reading >= 0.1*total {
-			r.figure(fmt.Sprintf("of it reading into its cache: %s of %s", dur(reading),
-				dur(total)) + readRate(read, reading))
+		if s.reading >= 0.1*s.total {
+			r.figure(fmt.Sprintf("of it reading into its cache: %s of %s", dur(s.reading),
+				dur(s.total)) + readRate(s.read, s.reading))
 		}
-		r.outside("the plan: it reads the whole collection", line, ratio(scanned, total))
-		if every == scans {
+		r.outside("the plan: it reads the whole collection", line, ratio(s.scanned, s.total))
+		if s.every == s.scans {
 			r.next("estimatedDocumentCount, or a narrower question", "it asks for all documents: no index helps")
 		} else {
 			r.next("db.COLLECTION.explain('executionStats')", "shows whether an index is missing")
 		}
-	case reading >= 0.5*total:
-		line := fmt.Sprintf("reading into its cache %s of %s", dur(reading), dur(total)) + readRate(read, reading)
+	case s.reading >= 0.5*s.total:
+		line := fmt.Sprintf("reading into its cache %s of %s", dur(s.reading), dur(s.total)) + readRate(s.read, s.reading)
 		r.figure(line)
 		r.candidate("disk-wait", line)
 		r.next("iostat -x 1 10", "says whether the disk is slow, or the plan reads too much")
+	case s.clashed >= 0.5*s.total:
+		line := fmt.Sprintf("%s write conflicts: an operation that meets another's write is done again", count(s.clashes))
+		r.figure(line)
+		r.outside("conflicts with other writes of the same documents", line, ratio(s.clashed, s.total))
+		r.next("db.currentOp({'secs_running': {$gte: 1}})", "while it happens: what else writes these documents")
 	default:
-		r.Means = "What these operations waited for is not in the lines."
+		for _, part := range []struct {
+			what string
+			took float64
+		}{{"waiting for locks", s.locks}, {"waiting for the write concern", s.concern}, {"flow control", s.flow}, {"reading into its cache", s.reading}} {
+			if part.took >= 0.1*s.total {
+				r.figure(fmt.Sprintf("%s %s of %s", part.what, dur(part.took), dur(s.total)))
+			}
+		}
+		r.Means = "What most of their time was spent with is not in the lines."
 		r.next("whystall record --pid $(pidof mongod)", "shows what its threads wait for")
 	}
 	return r.done(attach.CannotTell)
@@ -238,6 +264,11 @@ func readRate(bytes, s float64) string {
 	}
 	return fmt.Sprintf(", %s at %s/s", bytesText(bytes), bytesText(bytes/s))
 }
+
+// manyClashes is from how many conflicts on an operation's time is theirs.
+const manyClashes = 100
+
+var mongoClash = pattern.New(`\b"?writeConflicts"?: ?(\d+)`)
 
 // mongoBroken says what lines say of which all were cut off before their durations.
 func mongoBroken(r *result, p *attach.Part, scans, cut int, docs float64) attach.Reading {

@@ -64,7 +64,7 @@ func readPlanOf(server string, nodes []*node, p *attach.Part) attach.Reading {
 		return r.done(attach.CannotTell)
 	}
 	r.Title = fmt.Sprintf("%s EXPLAIN ANALYZE, %s, %s", server, attach.Plural(len(nodes), "node"), dur(total))
-	return planTimes{total: total, plan: plan, io: io, mysql: server == "MySQL", topless: !timed &&
+	return planTimes{total: total, plan: plan, io: io, more: pgBesides(p.Lines), mysql: server == "MySQL", topless: !timed &&
 		nodes[0].loops > 1}.run(r, nodes)
 }
 
@@ -100,6 +100,9 @@ func (t planTimes) run(r *result, nodes []*node) attach.Reading {
 		line = all + ", the largest of its nodes is " + in + own + " (" + percent(worst.self, t.total) + ")"
 	}
 	r.figure(line)
+	if t.total+t.plan >= 0.1 {
+		t.more.say(r, t.total)
+	}
 	if text := t.repeated(nodes, worst); text != "" {
 		r.figure(text)
 	}
@@ -271,7 +274,14 @@ func (t planTimes) where(r *result, nodes []*node, worst *node, line string) {
 		return
 	}
 	again, analyze := t.again()
+	if t.more.where(r, total, again) {
+		return
+	}
 	switch {
+	case t.most(worst) && waitsToChange(nodes, worst):
+		r.outside("the plan: "+worst.name+", which changes few rows: a lock of another transaction, a trigger, or the disk", line, ratio(worst.self, total))
+		r.next("psql -c 'SELECT pid, wait_event_type, wait_event, query FROM pg_stat_activity'", "while it runs: what it waits for")
+		return
 	case strings.HasPrefix(worst.name, "LockRows") && t.most(worst) && !worst.cut:
 		r.outside("a lock in the database's own tables", line, ratio(worst.self, total))
 		return

@@ -322,6 +322,7 @@ func mysqlNode(m map[string]any, key string, depth int) *node {
 type planTimes struct {
 	total, plan, io float64
 	mysql           bool
+	more            besides
 	topless         bool // its first nodes are cut off, so total is of a node that runs in a loop
 }
 

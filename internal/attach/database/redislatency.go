@@ -132,6 +132,9 @@ func judgeSpikes(r *result, list []spike) {
 		r.figure(line)
 		cause, words := eventCause(s.event)
 		switch {
+		case s.n == 0 && s.average < 10 && s.worst >= 200 && cause != "":
+			r.candidate(cause, line) // it was late once; the last time it was not
+			continue
 		case s.average < 10 || i > 2:
 			continue
 		case cause == "disk-wait":
@@ -143,9 +146,15 @@ func judgeSpikes(r *result, list []spike) {
 			// memory.
 			r.candidate("cpu-contention", line)
 			r.candidate("page-fault", line)
+		case cause != "" && !strings.Contains(s.event, "command"):
+			r.found(cause, finding.Possible, line, 0)
+			r.next("redis-cli INFO stats | grep -E 'expired|evicted|defrag'", "how many keys it is about")
 		case cause != "":
 			r.found(cause, finding.Possible, line, 0)
 			r.next("redis-cli SLOWLOG GET 25", "names the commands")
+		case s.event == "fork":
+			r.candidate("syscall-stall", line)
+			r.next("redis-cli INFO | grep -E 'latest_fork_usec|used_memory_human'", "a fork takes about 10 to 20 ms for each GB")
 		default:
 			r.candidate("syscall-stall", line)
 		}
