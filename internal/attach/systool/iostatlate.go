@@ -102,8 +102,12 @@ func judgeAll(v *verdict, disks []device, c cpuUse, reports int) {
 		}
 	}
 	for _, d := range disks {
-		if d.util >= 90 && d.worst() < awaitSome && d.queue >= 1 && !v.accuses("disk-wait") {
-			v.not(fmt.Sprintf("%s %% util is no proof of a slow disk: %s serves many requests at once, and answers in %s ms", plain(d.util), d.name, plain(d.worst())))
+		if d.util >= 90 && d.worst() < awaitSome && !v.accuses("disk-wait") {
+			many := ""
+			if d.queue > 1 {
+				many = "serves several requests at once, and "
+			}
+			v.not(fmt.Sprintf("%s %% util is no proof of a slow disk: %s %sanswers in %s ms", plain(d.util), d.name, many, plain(d.worst())))
 		}
 	}
 	var others []string

@@ -213,10 +213,11 @@ func (run *pidstatRun) top(figure func(*task) float64) []*task {
 // worthNaming is the part of the first one's figure from which on the next tasks are named as well.
 const worthNaming = 0.25
 
-// then names the two tasks behind the first one of a list, where they have much of its figure too.
-func then(list []*task, figure func(*task) float64, write func(float64) string) (text string) {
+// then names the two tasks behind the first one of a list, where they have much of its figure too,
+// and so much at least.
+func then(list []*task, least float64, figure func(*task) float64, write func(float64) string) (text string) {
 	for i, one := range list[min(1, len(list)):min(3, len(list))] {
-		if figure(one) < worthNaming*figure(list[0]) {
+		if figure(one) < max(least, worthNaming*figure(list[0])) {
 			break
 		}
 		text += []string{"; then ", ", "}[i] + fmt.Sprintf("%s %s", one, write(figure(one)))
@@ -391,7 +392,7 @@ func (run *pidstatRun) cpu(v *verdict) {
 				least = "at least "
 			}
 			v.figure("%s: %s%s %% CPU (%s user, %s system)%s", one, least, plain(one.use), plain(one.usr), plain(one.sys),
-				then(users, func(t *task) float64 { return t.use }, func(f float64) string { return plain(f) + " %" }))
+				then(users, 5, func(t *task) float64 { return t.use }, func(f float64) string { return plain(f) + " %" }))
 		}
 		if i < 8 {
 			v.factOf(ProcessCPU, one.use/100, one.String())

@@ -181,7 +181,7 @@ func (run *pidstatRun) resident(v *verdict) {
 		text = fmt.Sprintf("%s: resident %s in the first sample, %s in the last", one,
 			bytes(one.rssFirst), bytes(one.rssLast))
 	}
-	v.figure("%s%s", text, then(large, func(t *task) float64 { return t.rssLast }, bytes))
+	v.figure("%s%s", text, then(large, 1<<20, func(t *task) float64 { return t.rssLast }, bytes))
 	if faults := run.top(func(t *task) float64 { return t.minfltMost }); len(faults) > 0 &&
 		faults[0].minfltMost >= minorMany {
 		v.figure("%s: up to %s minor faults/s: memory that it touches first, and no disk",
@@ -202,7 +202,7 @@ func (run *pidstatRun) disk(v *verdict) {
 		return
 	}
 	v.figure("%s: reads %s/s, writes %s/s%s", top[0], kB(top[0].read), kB(top[0].write),
-		then(top, func(t *task) float64 { return t.read + t.write }, func(f float64) string { return kB(f) + "/s of both" }))
+		then(top, 1, func(t *task) float64 { return t.read + t.write }, func(f float64) string { return kB(f) + "/s of both" }))
 	run.journal(v)
 	waits := programs(run.top(func(t *task) float64 { return t.iodelay }))
 	if len(waits) == 0 {
