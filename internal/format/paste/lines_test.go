@@ -237,12 +237,12 @@ func TestStarredFigures(t *testing.T) {
 
 func TestUnrolled(t *testing.T) {
 	in := "x\nlevel=error stack=\"a.b(0x1)\\n\\t/a.go:1 +0x2\\na.c()\\n\\t/a.\ngo:9\\n\"\ny\n"
-	want := []string{"x", `level=error stack="a.b(0x1)`, "\t/a.go:1 +0x2", "a.c()", "\t/a.go:9", "", "y"}
+	want := []string{"x", "a.b(0x1)", "\t/a.go:1 +0x2", "a.c()", "\t/a.go:9", "", "y"}
 	if got := texts(unrolled(Lines([]byte(in)))); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	in = `{"stack":"a.b()\\n\\t/a.go:1\\na.c()\\n\\t/a.go:9\\n"}` // in another log's field
-	want = []string{`{"stack":"a.b()`, "\t/a.go:1", "a.c()", "\t/a.go:9", `"}`}
+	want = []string{"a.b()", "\t/a.go:1", "a.c()", "\t/a.go:9", ""}
 	if got := texts(unrolled([]Line{{N: 1, Text: in}})); !slices.Equal(got, want) {
 		t.Errorf("doubled: got %q, want %q", got, want)
 	}

@@ -34,12 +34,26 @@ func unrolled(lines []Line) []Line {
 			text += lines[next].Text
 			i = next
 		}
-		for _, part := range strings.SplitN(text, slashes+"n", mostRolled) {
+		parts := strings.SplitN(text, slashes+"n", mostRolled)
+		unfielded(parts)
+		for _, part := range parts {
 			l.Text = strings.TrimRight(strings.ReplaceAll(part, slashes+"t", "\t"), " \t\"\\")
 			out = append(out, l)
 		}
 	}
 	return out
+}
+
+// unfielded takes off the first and the last part of a line what stands before and behind the field
+// in which the lines are: other fields of the log's own record.
+func unfielded(parts []string) {
+	first, last := &parts[0], &parts[len(parts)-1]
+	if strings.Count(*first, `"`)%2 == 1 {
+		*first = (*first)[strings.LastIndexByte(*first, '"')+1:]
+	}
+	if at := strings.IndexByte(*last, '"'); at >= 0 {
+		*last = (*last)[:at]
+	}
 }
 
 // rolledBy is the backslashes that stand before the n of an end of a line in this text; "": no
