@@ -42,6 +42,7 @@ type dump struct {
 	tests  []string
 	astray bool // the system gave memory at an address of no use
 	cut    int  // lines that stand for what was left out
+	open   bool // the text ends within a header
 	counts bool // debug=1: stacks with counts, no states
 	// timeless: of a debugger, without states and times.
 	timeless bool
@@ -101,7 +102,7 @@ func dumpLine(s string) lineOf {
 	switch {
 	case leakLine(t):
 		return lineLeak
-	case t == "...", t == "…", t == "[...]", t == "(...)",
+	case t == "...", t == "…", t == "[...]", t == "(...)", cutHeader(t),
 		strings.HasPrefix(t, "...additional frames elided"), strings.HasPrefix(t, "...") &&
 			strings.HasSuffix(t, "elided..."):
 		return lineCut
@@ -135,6 +136,13 @@ func headerIn(t string) (s stack, glued, ok bool) {
 	}
 	s, ok = parseHeader(t[at:])
 	return s, at > 0, ok
+}
+
+// cutHeader knows the start of a goroutine's header, the end of which somebody cut off.
+func cutHeader(t string) bool {
+	rest, ok := strings.CutPrefix(t, "goroutine ")
+	d := digits(rest)
+	return ok && d > 0 && strings.HasPrefix(rest[d:], " [") && !strings.Contains(rest, "]")
 }
 
 // isRegister knows "rax    0xca" at the end of a crash.
@@ -389,6 +397,7 @@ func (r *dumpReader) take(what lineOf, t string) {
 		r.parents = true
 	case lineCut:
 		d.cut++
+		d.open = cutHeader(t)
 	case lineOther:
 		if elided(t) {
 			d.cut++

@@ -158,7 +158,7 @@ func (p *picture) readRest(r *attach.Reading) {
 // it. Where no stack has its end, a person left them out.
 func (p *picture) openEnd() bool {
 	n := len(p.stacks)
-	return n > 1 && !p.counts && !p.timeless && !p.reversed && len(p.stacks[n-1].frames) > 0 &&
+	return p.open || n > 1 && !p.counts && !p.timeless && !p.reversed && len(p.stacks[n-1].frames) > 0 &&
 		!p.stacks[n-1].whole() && slices.ContainsFunc(p.stacks[:n-1], (*stack).whole)
 }
 
