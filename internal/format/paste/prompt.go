@@ -34,7 +34,7 @@ var prompts = []*pattern.Regexp{
 var watching = pattern.New(`^(?:Every|Alle) \d{1,6}[.,]\d+s: (?P<cmd>\S.*?)(?:\s{2,}(?:(?P<host>[\w.-]+): )?\S.*)?$`)
 
 // Prompts that are so short that only a known command tells them from output.
-var shortPrompt = pattern.New(`^(?P<host>(?:[A-Za-z][\w.-]*)?)(?:(?:[~/][\w./~-]*) ?)?(?:[$%]|[#>]|→) ?(?P<cmd>\S.*)$`)
+var shortPrompt = pattern.New(`^(?P<host>(?:[A-Za-z][\w.-]*)?)(?:(?::?[~/][\w./~-]*) ?)?(?:[$%]|[#>]|→) ?(?P<cmd>\S.*)$`)
 
 // dollar is a prompt by itself: few outputs start a line with it.
 var dollar = pattern.New(`^[$] (?P<cmd>[\w./~(][^=:]*(?:\s.*)?|[A-Z_]+=\S+ .*)$`)
