@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"hash/crc32"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format"
+	"github.com/whystall/whystall/internal/format/paste"
 	"github.com/whystall/whystall/internal/report"
 	"github.com/whystall/whystall/internal/report/conform"
 )
@@ -49,6 +51,24 @@ func TestAttachedSchema(t *testing.T) {
 			}
 		}
 		last = name
+	}
+}
+
+// Of an archive with more known parts than are held, the first ones are, and the rest is counted.
+func TestHeldOfArchive(t *testing.T) {
+	in := &input{name: "x.zip", members: 2}
+	for i := range mostHeldParts + 5 {
+		in.take([]*attach.Part{{Kind: &attach.Kind{}, File: fmt.Sprint(i), Lines: []paste.Line{{N: 1, Text: "a"}}}}, nil)
+	}
+	if len(in.parts) != mostHeldParts || in.beyond != 5 || in.first != fmt.Sprint(mostHeldParts) {
+		t.Errorf("%d parts, %d beyond, the first in %s", len(in.parts), in.beyond, in.first)
+	}
+	in = &input{members: 2}
+	for range 3 {
+		in.take([]*attach.Part{{Kind: &attach.Kind{}, Lines: make([]paste.Line, mostHeldLines/2)}}, nil)
+	}
+	if len(in.parts) != 2 || in.beyond != 1 {
+		t.Errorf("%d parts, %d beyond", len(in.parts), in.beyond)
 	}
 }
 
