@@ -11,6 +11,7 @@
 //	gctrace_line.go one line of it
 //	gctrace_pace.go how fast cycles follow each other
 //	gctrace_read.go what the cycles amount to
+//	gctrace_heap.go how the heap comes and goes
 //	gctrace_judge.go what follows from it
 //	gctrace_stopped.go the same before Go 1.5, where all marking is a stop
 //	scvg.go         lines of the scavenger and of the pacer
@@ -27,6 +28,7 @@
 //	waits.go        what a stack waits for: a lock, a turn, another server
 //	locks.go        who waits for which lock, and who likely holds it
 //	dump_read.go    what a dump says
+//	dump_rest.go    of it: where nothing stands out, and what it does not say
 //	dump_locks.go   of it: who waits for locks
 //	crash.go        of a process that ended by itself
 //	errstack.go     the stack of an error, which is no goroutine's

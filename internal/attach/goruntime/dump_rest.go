@@ -1,0 +1,61 @@
+package goruntime
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/whystall/whystall/internal/attach"
+)
+
+// readRest says what there is where nothing stands out.
+func (p *picture) readRest(r *attach.Reading) {
+	of := "what there is waits"
+	if p.openEnd() && r.State == attach.Healthy {
+		r.State, of = attach.CannotTell, "the text ends within the dump, and what is shown waits"
+	}
+	r.Means = fmt.Sprintf("nobody waits for a lock; %s to be woken, sleeps or runs", of)
+	if p.cut > 0 || p.openEnd() {
+		r.Means = fmt.Sprintf("nobody that is shown waits for a lock; %s to be woken, sleeps or runs", of)
+	}
+	if n := p.kinds[waitSema]; n > 0 && r.State != attach.Ill {
+		r.State = attach.CannotTell
+		r.Means = fmt.Sprintf("%s at a semaphore, that of a lock or of a WaitGroup: which, is in the part of the stack that is cut off", waits(n))
+	}
+	if p.locked == 0 {
+		return
+	}
+	r.Means = fmt.Sprintf("%s for a lock in this moment, and the others wait to be woken, sleep or run", waits(p.locked))
+	if p.locked == p.n {
+		r.Means = fmt.Sprintf("%s for a lock in this moment", waits(p.locked))
+	}
+	if r.State != attach.Ill && lockedPart*p.locked >= p.n-p.kinds[waitRuntime] {
+		r.State = attach.CannotTell
+		r.Means += ": whether they come on, a second dump says"
+	}
+}
+
+// openEnd reports whether the text ends within a stack, so that goroutines may be missing behind
+// it. Where no stack has its end, a person left them out.
+func (p *picture) openEnd() bool {
+	n := len(p.stacks)
+	return p.open || n > 1 && !p.counts && !p.timeless && !p.reversed && len(p.stacks[n-1].frames) > 0 &&
+		!p.stacks[n-1].whole() && slices.ContainsFunc(p.stacks[:n-1], (*stack).whole)
+}
+
+// untold is what no dump says, or this one does not.
+func (p *picture) untold() string {
+	fresh := slices.ContainsFunc(p.stacks, func(s *stack) bool { return s.minutes == 0 })
+	switch {
+	case p.counts:
+		return "how long each has waited: such a profile has no times"
+	case p.timeless:
+		return "how long each has waited: such a list has no times"
+	case p.oldest > 0 && p.locked > 0 && fresh:
+		return "how long those have waited that have no minutes: they are printed only of waits that a GC cycle has seen"
+	case p.oldest > 0 && p.locked == p.n:
+		return ""
+	case p.oldest > 0:
+		return "that a long wait is a fault: who waits for work or for the other side of an idle connection does so for hours"
+	}
+	return "how long each has waited: minutes are printed only of waits that a GC cycle has seen"
+}

@@ -1,0 +1,61 @@
+package goruntime
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/whystall/whystall/internal/attach"
+)
+
+// heapGrown is the size in MB from which a growing heap is worth a word.
+const heapGrown = 16
+
+// rises reports whether most sizes are larger than the one before, and the last one is the largest.
+func rises(live []float64) bool {
+	up := 0
+	for i := 1; i < len(live); i++ {
+		if live[i] >= live[i-1] {
+			up++
+		}
+	}
+	return len(live) >= someCycles && live[len(live)-1] >= slices.Max(live) && 5*up >= 4*(len(live)-1)
+}
+
+// falls reports whether a heap has fallen below half of what it was: then it comes and goes.
+func falls(live []float64) bool {
+	most := 0.0
+	for _, v := range live {
+		if most = max(most, v); most >= heapGrown && 2*v < most {
+			return true
+		}
+	}
+	return false
+}
+
+func heapFigure(cs []cycle, last cycle) string {
+	var live, goal []float64
+	for _, c := range cs {
+		live, goal = append(live, c.live), append(goal, c.goal)
+	}
+	t := fmt.Sprintf("heap: %.0f MB live (median)", attach.Median(live))
+	if least, most := slices.Min(live), slices.Max(live); falls(live) {
+		t += fmt.Sprintf(", %.0f to %.0f MB", least, most)
+	}
+	if first := live[0]; last.live >= heapGrown && last.live >= 2*first && !falls(live) &&
+		(last.live >= 2*attach.Median(live) || rises(live)) {
+		t = fmt.Sprintf("heap: it grows from %.0f MB live in gc %d to %.0f MB in gc %d", first,
+			cs[0].n, last.live, last.n)
+		goal = []float64{last.goal}
+	}
+	if middle := attach.Median(live); middle >= heapGrown && last.live <= middle/2 {
+		t += fmt.Sprintf(", %.0f MB after the last cycle", last.live)
+	}
+	switch least, most := slices.Min(goal), slices.Max(goal); {
+	case last.goal <= 0:
+	case least > 0 && !alike(least, most):
+		t += fmt.Sprintf(", goal %.0f to %.0f MB, %.0f MB in the last cycle", least, most, last.goal)
+	default:
+		t += fmt.Sprintf(", goal %.0f MB", attach.Median(goal))
+	}
+	return t
+}
