@@ -144,6 +144,11 @@ func readEnvoyLog(p *attach.Part) attach.Reading {
 		r.outside("the server behind Envoy", line, ratio(attach.Median(their), attach.Median(took)))
 	case len(flags) > 0:
 		r.Means = "Requests ended early; the flag says who ended them."
+		if flags[envoyFlags["UO"]] > 0 {
+			r.next("curl -s localhost:9901/stats | grep -E 'overflow|pending_active'", "which of Envoy's own limits was met")
+		} else {
+			r.next("whystall diagnose --pid PID   # on the server behind", "what its requests wait for")
+		}
 	default:
 		r.Means = "The server's time is the smaller part: the client reads or sends slowly, or Envoy itself waits."
 		if len(their) == 0 {

@@ -155,6 +155,7 @@ func readPGLog(p *attach.Part) attach.Reading {
 			"deadlock detected: "+times(e.deadlocks), 0)
 	}
 	kept := e.tellVacuum(r)
+	e.planned(r, p)
 	if e.errors > 0 && e.deadlocks+e.gaveUp == 0 {
 		r.figure("errors: " + times(e.errors) + ", the first: " + short(e.failed))
 	}
