@@ -148,6 +148,8 @@ func TestPrompts(t *testing.T) {
 		"Every 1,0s: uptime       web1: Mon Nov 2 10:00:00":   "web1 uptime",
 		"web1# iostat -x 1":                                   "web1 iostat -x 1",
 		"web1:~$ free -m":                                     "web1 free -m",
+		"web1:~$ sleep 60":                                    "web1 sleep 60",
+		"# sleep well":                                        " ",
 		"web1:/srv/shop# vmstat 1":                            "web1 vmstat 1",
 
 		// Output that only looks like a prompt.

@@ -119,6 +119,9 @@ func commandAfter(text string) bool {
 			text = strings.TrimSpace(rest)
 			continue
 		}
+		if word == "sleep" { // it says how much time lies between two outputs
+			return rest != "" && rest[0] >= '0' && rest[0] <= '9'
+		}
 		if name := path.Base(strings.TrimSuffix(word, ";")); !commands[strings.TrimSuffix(name,
 			".py")] && !commands[strings.TrimSuffix(strings.TrimSuffix(name, "-bpfcc"), ".bt")] {
 			return false
