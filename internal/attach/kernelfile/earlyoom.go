@@ -19,6 +19,7 @@ type earlyLog struct {
 	ended              bool
 	low                []string // the signal that is next, and the limits of memory and swap
 	failed             int      // kills after which the process lived on
+	out                string   // what was available where it acted, by its first versions
 }
 
 type earlyState struct{ mem, memAll, swap, swapAll float64 } // MiB
@@ -54,6 +55,14 @@ func (e *earlyLog) read(text string) bool {
 	}
 	if m := earlyKill.FindStringSubmatch(text); m != nil {
 		e.kill(cmp.Or(m[3], m[5]), cmp.Or(m[2], m[7]), cmp.Or(m[1], signalName(m[6])), float(m[8]))
+		return true
+	}
+	if m := earlyFirst.FindStringSubmatch(text); m != nil {
+		e.kill(m[2], m[1], "a signal", 0)
+		return true
+	}
+	if m := earlyOut.FindStringSubmatch(text); m != nil {
+		e.out = fmt.Sprintf("%s MiB available, and its limit is %s", m[1], m[2])
 		return true
 	}
 	if m := earlyRule.FindStringSubmatch(text); m != nil {
@@ -119,6 +128,9 @@ func (e *earlyLog) say(out *attach.Reading) {
 	if e.states > 0 {
 		out.Figures = append(out.Figures, "least: "+e.least.String())
 	}
+	if e.out != "" {
+		out.Figures = append(out.Figures, e.out)
+	}
 	for _, v := range e.kills[:min(3, len(e.kills))] {
 		out.Figures = append(out.Figures, v.String())
 	}
@@ -149,7 +161,7 @@ func (e *earlyLog) say(out *attach.Reading) {
 	default:
 		say(out, attach.Healthy, "Memory was available at each line, and no line says that anything was killed.")
 	}
-	if low || len(e.kills) > 0 {
+	if low || len(e.kills) > 0 && e.out == "" { // the first versions act at a tenth of all memory
 		shortOfMemory(out, out.Figures[0])
 	}
 	out.Not = cmp.Or(out.Not, "who used the memory: the process with the highest badness is ended, and it need not be the one that grew")

@@ -32,6 +32,9 @@ var (
 	earlyAvail = pattern.New(`mem avail(?:able)?: *(\d+) of +(\d+) ?MiB(?: \( *([\d.]+) ?%\))?,? *swap free: *(\d+) of +(\d+) ?MiB(?: \( *([\d.]+) ?%\))?`)
 	earlyKill  = pattern.New(`(?:sending (SIG\w+) to process (\d+)(?: uid \d+)? "([^"]*)".*?(?:badness|oom_score):? (\d+)|Killing process '?([^']*?)'? with signal (\d+), pid: (\d+))(?:.*?VmRSS:? (\d+) ?MiB)?`)
 	earlyRule  = pattern.New(`(?:sending )?(SIGTERM|SIGKILL) when mem(?: avail)? *<=? *([\d.]+) ?%(?: *(and|or) swap(?: free)? *<=? *([\d.]+) ?%)?`)
+	// Its first versions.
+	earlyOut   = pattern.New(`^Out of memory! avail: (\d+) MiB < min: (\d+) MiB`)
+	earlyFirst = pattern.New(`^Killing process (\d+) \((.{1,64})\)$`)
 	earlyLow   = pattern.New(`^low memory! at or below (SIGTERM|SIGKILL) limits: mem +([\d.]+) ?%, swap +([\d.]+) ?%`)
 	earlyOther = pattern.New(`(?i)^(?:earlyoom[: ]|earlyoom v|.*\bearlyoom(?:\[\d+\])?: |(?:user )?mem total: +\d+ ?MiB|(?:swap )?total: .*MiB, min|low memory! at or below|escalating to SIGKILL|process \d*\s*(?:did not exit|exited) |kill failed|Could not .* process|notify_ext|mem avail: *$)`)
 

@@ -18,6 +18,7 @@ type oomReport struct {
 	cgroup  string  // whose limit
 	usage   float64 // of the group, bytes
 	limit   float64
+	hits    float64 // how often the group was at its limit, since it was made
 	rss     float64 // of the group, bytes
 	swapped float64 // of it, too
 	biggest oomTask
@@ -37,7 +38,7 @@ type oomTask struct {
 
 var (
 	oomAsked   = pattern.New(`^(.{1,64}?) invoked oom-killer:.*?\border=(-?\d+)`)
-	oomUsage   = pattern.New(`^memory: usage (\d+)kB, limit (\d+)kB`)
+	oomUsage   = pattern.New(`^memory: usage (\d+)kB, limit (\d+)kB(?:, failcnt (\d+))?`)
 	oomLimited = pattern.New(`^Task in (\S+) killed as a result of limit of (\S+)`)
 	oomStats   = pattern.New(`^Memory cgroup stats for (/[^\s:]*):?(?:.*?\brss:(\d+)KB)?(?:.*?\bswap:(\d+)KB)?`)
 	oomSwap    = pattern.New(`^swap: usage (\d+)kB`)
@@ -59,6 +60,7 @@ func (o *oomReport) read(text string) {
 			o.usage = float(m[1])
 			o.limit = float(m[2])
 			o.usage, o.limit = o.usage*1024, o.limit*1024
+			o.hits = float(m[3])
 		}
 	case strings.HasPrefix(text, "Task in "):
 		if m := oomLimited.FindStringSubmatch(text); m != nil {
@@ -115,7 +117,11 @@ func (o *oomReport) row(text string) {
 
 func (o *oomReport) figures(page float64) (out []string) {
 	if o.limit > 0 && o.limit < 1<<60 {
-		out = append(out, fmt.Sprintf("the group used %s of its limit of %s", mem(o.usage), mem(o.limit)))
+		text := fmt.Sprintf("the group used %s of its limit of %s", mem(o.usage), mem(o.limit))
+		if o.hits > 1 {
+			text += fmt.Sprintf(", which it had reached %s times since it was made (failcnt)", number(o.hits))
+		}
+		out = append(out, text)
 	} else if o.rss > 0 {
 		out = append(out, "the group's processes had "+mem(o.rss)+" resident")
 	}

@@ -272,6 +272,9 @@ func (s *screen) processes(v *verdict, loaded bool) {
 	busy := slices.MaxFunc(t.rows, func(a, b row) int { return cmp.Compare(t.num(a, "%CPU"), t.num(b, "%CPU")) })
 	if program, all, n := t.programs(); !s.threads && (loaded || all >= 200) && n > 1 && all > 1.5*t.num(busy, "%CPU") {
 		text := fmt.Sprintf("%d processes %s: %s %% CPU", n, program, plain(all))
+		if use := t.num(busy, "%CPU"); use >= 1 && !strings.HasPrefix(name(busy), program+" ") {
+			text += fmt.Sprintf("; most of a single one: %s %s %%", name(busy), plain(use))
+		}
 		v.Figures = slices.Insert(v.Figures, min(2, len(v.Figures)), text)
 	} else if use := t.num(busy, "%CPU"); use >= 1 {
 		holds := ""
