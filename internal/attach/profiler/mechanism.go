@@ -214,7 +214,11 @@ func (t *tally) locks(r *attach.Reading) {
 		if t.mmapSpin >= t.kinds[account.WorkKernelLock]/2 {
 			cause = "mmap-lock"
 		}
-		if t.p.stacks || t.p.callers != nil || spin >= spinAlone {
+		mayBeKernels := t.someoneSpin >= t.kinds[account.WorkKernelLock]/2
+		if mayBeKernels {
+			line += ", within memory reclaim of the service's threads or of kswapd"
+		}
+		if !mayBeKernels && (t.p.stacks || t.p.callers != nil || spin >= spinAlone) {
 			t.found(r, cause, spin, because, line)
 		} else {
 			r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Candidate,

@@ -213,6 +213,9 @@ func sumMeaning(r *attach.Reading, t *callTrace, idle, total float64) {
 	switch {
 	case locks >= 0.2*total: // a pool's thread without work waits in the same call
 		r.Means = fmt.Sprintf("%s of the time in calls is in futex, for a lock or for work, and %s in others that wait for work or for time to pass%s", pct(locks/total), pct((idle-locks)/total), rest)
+	case t.byName["io_uring_enter"] != nil && t.byName["io_uring_enter"].seconds >= 0.2*total:
+		r.Means = fmt.Sprintf("%s of the time in calls is in io_uring_enter, which hands I/O in, waits for it or for work, or polls, and %s in others that wait for work or for time to pass%s",
+			pct(t.byName["io_uring_enter"].seconds/total), pct((idle-t.byName["io_uring_enter"].seconds)/total), rest)
 	case t.longest.seconds < 0.010 && t.n >= 20:
 		r.State = attach.Healthy
 	}

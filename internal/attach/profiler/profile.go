@@ -69,6 +69,7 @@ type tally struct {
 	guest       float64            // of that: in faults of a guest
 	mmapSpin    float64
 	reclaimSpin float64 // spinning for a lock while a thread frees memory for itself
+	someoneSpin float64 // the same, of whom nothing says whether it is for itself
 	softirqSpin float64 // spinning for a lock within a softirq
 	zeroing     float64
 	assist      float64
@@ -199,8 +200,13 @@ func (t *tally) look(s *sample, key *oncpu.Key) {
 		if guest {
 			t.guest += s.weight
 		}
-		if reclaimsInStack(s.kernel) && reclaimerOf(s) == reclaimsItself {
-			t.reclaimSpin += s.weight
+		if reclaimsInStack(s.kernel) {
+			switch reclaimerOf(s) {
+			case reclaimsItself:
+				t.reclaimSpin += s.weight
+			case anybody:
+				t.someoneSpin += s.weight
+			}
 		}
 		if strings.Contains(key.Name, "mmap_lock") {
 			t.mmapSpin += s.weight

@@ -59,7 +59,8 @@ func reclaimerOf(s *sample) reclaimer {
 }
 
 // reclaimFrames are the functions below which a thread frees memory, whatever it does there.
-var reclaimFrames = words("try_to_free_pages do_try_to_free_pages try_to_free_mem_cgroup_pages __alloc_pages_direct_reclaim shrink_node shrink_zone shrink_slab shrink_lruvec")
+var reclaimFrames = words(`try_to_free_pages do_try_to_free_pages try_to_free_mem_cgroup_pages __alloc_pages_direct_reclaim shrink_node shrink_zone
+	shrink_slab shrink_lruvec shrink_node_memcg shrink_inactive_list shrink_active_list shrink_page_list shrink_folio_list evict_folios`)
 
 // reclaimsInStack reports whether a stack of the kernel is below one that frees memory.
 func reclaimsInStack(stack []kernel.Frame) bool {
@@ -75,7 +76,7 @@ func (t *tally) reclaimers(r *attach.Reading, least float64) {
 		r.Figures = append(r.Figures,
 			fmt.Sprintf("%s of the busy CPU time is memory reclaim by threads of the kernel: none of the service waits in it", pct(share)))
 	}
-	share := t.share(t.kinds[account.WorkReclaim] + t.reclaimSpin - t.kthreads)
+	share := t.share(t.kinds[account.WorkReclaim] + t.reclaimSpin + t.someoneSpin - t.kthreads)
 	if share < least {
 		return
 	}
