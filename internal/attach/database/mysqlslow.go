@@ -93,11 +93,12 @@ func sleeps(statement string, took float64) bool {
 // slowSums is what a slow log's entries are together. Times are in seconds.
 type slowSums struct {
 	took, locks, io, recs []float64
-	worst, examined, sent float64 // the slowest statement's
-	worstAt               int     // the line of its times
-	small, slow           int     // those that took long, and those of them that examined few rows
-	vain                  int     // those that examined many rows for few that they sent
-	vainMost, vainSent    float64 // the rows of the one of them that examined most
+	worst, examined, sent float64        // the slowest statement's
+	worstAt               int            // the line of its times
+	moments               map[string]int // the seconds of those that took long and examined few rows
+	small, slow           int            // those that took long, and those of them that examined few rows
+	vain                  int            // those that examined many rows for few that they sent
+	vainMost, vainSent    float64        // the rows of the one of them that examined most
 }
 
 func sumSlow(lines []paste.Line, asleep map[int]bool) (t slowSums) {
@@ -124,6 +125,10 @@ func sumSlow(lines []paste.Line, asleep map[int]bool) (t slowSums) {
 		}
 		if e <= 1000 && lock < q/2 && q >= quick && !asleep[at] {
 			t.small++
+			if t.moments == nil {
+				t.moments = map[string]int{}
+			}
+			t.moments[momentOf(lines[at+1:])]++
 		}
 		if e >= manyExamined && s < e/10 && q >= quick {
 			if _, changes := slowChange(lines[at:], e); changes {
@@ -135,6 +140,19 @@ func sumSlow(lines []paste.Line, asleep map[int]bool) (t slowSums) {
 		}
 	}
 	return t
+}
+
+// momentOf is the second of a statement, whose lines follow; "": they do not say it.
+func momentOf(lines []paste.Line) string {
+	for _, l := range lines {
+		if slowTimes.MatchString(l.Text) {
+			break
+		}
+		if m := slowMoment.FindStringSubmatch(l.Text); m != nil {
+			return m[1]
+		}
+	}
+	return ""
 }
 
 // manyExamined is from how many rows on it is told how few of them were sent.
@@ -176,6 +194,9 @@ func readMySQLSlow(p *attach.Part) attach.Reading {
 		tellExamined(r, p.Lines[t.worstAt:], t.worst, t.examined, t.sent)
 	case t.small > 0 && 2*t.small >= t.slow: // quick ones beside them explain nothing
 		r.Means = fmt.Sprintf("%s examined few rows and still took long, and no field says why. A row's lock, a slow disk, a lack of CPU and views of the server's own tables look alike. Lock_time holds no row locks in all versions.", attach.Plural(t.small, "statement"))
+		if at := attach.Largest(t.moments); len(at) > 0 && at[0] != "" && t.small > 2 && len(at) == 1 {
+			r.figure(fmt.Sprintf("all %d that examined few rows and took long are of one second (timestamp %s): the server may have stood still for a moment", t.small, at[0]))
+		}
 		r.next("mysql -e 'SHOW ENGINE INNODB STATUS\\G'; iostat -x 1 10",
 			"tell locks of rows from a slow disk, while it is slow")
 	default:
@@ -190,6 +211,7 @@ func readMySQLSlow(p *attach.Part) attach.Reading {
 const slowScan = 1e4
 
 var (
+	slowMoment   = pattern.New(`(?i)\bSET timestamp=(\d{9,})`)
 	slowAffected = pattern.New(`\bRows_affected: (\d+)`)
 	slowWrites   = pattern.New(`(?i)^\s*(?:insert|update|delete|replace|load)\b`)
 	slowSetup    = pattern.New(`(?i)^\s*(?:set timestamp|use |#|$)`)
