@@ -109,36 +109,44 @@ func inOrder(a, b *Part) bool {
 	return says(a.Title, "before") && says(b.Title, "after")
 }
 
-// alike reports whether two commands may look at one thing: what one of them names, the other does
-// not replace by something else. "docker exec A cat F" and "docker exec B cat F" are not alike.
+// alike reports whether two commands look at one thing: they name the same. "docker exec A cat F"
+// is neither "docker exec B cat F" nor "cat F", and "sar -f F" is of another day than "sar". A
+// command that is not known may be either.
 func alike(a, b string) bool {
-	x, y := targets(a), targets(b)
-	has := func(all []string) func(string) bool {
-		return func(w string) bool { return !slices.Contains(all, w) }
-	}
-	return !slices.ContainsFunc(x, has(y)) || !slices.ContainsFunc(y, has(x))
+	return a == "" || b == "" || slices.Equal(targets(a), targets(b))
 }
 
 // leastPID is how many digits a number has that may be a process, and no interval.
 const leastPID = 3
 
-// targets are the words of a command that may say what it looks at. Tools, options, filters and
-// small numbers do not.
+// wrappers run another command; their options and intervals stand before it.
+var wrappers = []string{"sudo", "watch", "time"}
+
+// targets are the words of a command that may say what it looks at, each once and sorted. Tools,
+// options, filters and small numbers do not.
 func targets(command string) (out []string) {
-	for _, one := range strings.FieldsFunc(command, func(r rune) bool { return r == ';' || r == '&' }) {
-		one, _, _ = strings.Cut(one, "|")
-		words := strings.Fields(one)
+	for _, one := range unquoted(strings.ReplaceAll(command, "&&", ";"), ';') {
+		words := slices.DeleteFunc(unquoted(unquoted(one, '|')[0], ' '), func(w string) bool { return w == "" })
+		for len(words) > 0 && (slices.Contains(wrappers, words[0]) || words[0][0] == '-' || words[0][0] >= '0' && words[0][0] <= '9') {
+			words = words[1:]
+		}
 		if len(words) == 0 || words[0] == "sleep" {
 			continue
 		}
+		tool, named := words[0], []string(nil)
 		for _, w := range words[1:] {
 			number := strings.Trim(w, "0123456789.") == ""
 			if !strings.HasPrefix(w, "-") && (!number || len(w) >= leastPID) {
-				out = append(out, w)
+				named = append(named, w)
 			}
 		}
+		if strings.HasSuffix(tool, "grep") && len(named) > 0 {
+			named = named[1:] // the pattern
+		}
+		out = append(out, named...)
 	}
-	return out
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // taken is when a part was taken; zero: nothing says so.
