@@ -25,14 +25,17 @@
 //	perfstatcsv.go  its rows of perf stat -x
 //	perfsched.go    perf sched latency, timehist and map
 //	schedtotal.go   its line of all tasks, where only some are listed
+//	schedolder.go   its older tables
 //	calls.go        what system calls wait for
 //	stracecount.go  strace -c and ltrace -c
 //	stracecalls.go  calls of a trace added up
 //	stracelines.go  strace and ltrace line by line
 //	ltraceended.go  how a program that ltrace watched ended
+//	stracelimits.go calls of a trace that ended by their own limits of time
 //	straceended.go  what threads wait for when a trace ends
 //	hangup.go       of a trace: a hang-up that is reported and left
 //	perftrace.go    perf trace, and its summary
+//	ftracelatency.go perf ftrace latency
 //	histogram.go    histograms of the BPF tools
 //	histkind.go     what a histogram measures
 //	histkeys.go     keys of its histograms that are stacks

@@ -12,7 +12,7 @@ func Kinds() []*attach.Kind {
 		perfReport, perfScript, perfStat, schedLatency, schedHist, schedMap, straceCount,
 		ltraceCount, straceLines, ltraceLines, perfTrace, perfTraceSum, bpfHistogram, bpfStacks,
 		foldedStacks, bpfMaps, linuxKI,
-		perfThreads, perfAnnotate, perfC2C, kernelTrace, functionGraph, cyclictest, schbench, btt,
+		perfThreads, perfAnnotate, perfC2C, ftraceLatency, kernelTrace, functionGraph, cyclictest, schbench, btt,
 		blkparse, perfLock, asyncProfiler, ioProfile, rbspy,
 	}, slices.Concat(bpfTables(), lineKinds(), refused)...)
 }

@@ -378,7 +378,7 @@ func (t *tally) conclude(r *attach.Reading) {
 			"with call graphs, attach perf script: what the runtime does it for"))
 	case shown-t.idle < 0.4*t.busy():
 		r.State = attach.CannotTell
-		r.Means = fmt.Sprintf("Of all samples %s are in what is here and not idle, and in them nothing stands out that makes threads stall; the rest was cut off.", pct((shown-t.idle)/t.whole))
+		r.Means = fmt.Sprintf("Of all samples %s are in what is here and not idle; the rest was cut off. No function here is one of a known stall: whether anybody waits for what they do, a profile does not say.", pct((shown-t.idle)/t.whole))
 		if below := attach.Largest(t.p.below); len(below) > 1 {
 			r.Means = fmt.Sprintf("%s of the samples are in %s and what it calls, of which the largest is %s with %s; the rest was cut off.",
 				pct(t.p.below[below[0]]/t.whole), below[0], below[1], pct(t.p.below[below[1]]/t.whole))

@@ -72,3 +72,18 @@ func scriptEvents(e *scriptedEvent, title, event string) attach.Reading {
 	}
 	return r
 }
+
+// otherSections says what further events of a report were counted, of which the reading is not.
+func otherSections(r *attach.Reading, sections []perfSection, read *perfSection) {
+	for i := range sections {
+		s := &sections[i]
+		if s == read || s.rows == 0 || s.event == "" || s.event == read.event || len(r.Figures) >= 8 {
+			continue
+		}
+		line := fmt.Sprintf("of event %s beside it: %s", s.event, attach.Plural(s.rows, "row"))
+		if s.counted > 0 {
+			line = fmt.Sprintf("%s events %s beside it", count(s.counted), s.event)
+		}
+		r.Figures = append(r.Figures[:1:1], append([]string{line}, r.Figures[1:]...)...)
+	}
+}

@@ -158,7 +158,9 @@ func readPerfReport(p *attach.Part) attach.Reading {
 	}
 	if best.event != "" && !cpuEvent(best.event) {
 		best.p.counts = true
-		return otherEvent(&best.p, title, best.event, best.counted)
+		r := otherEvent(&best.p, title, best.event, best.counted)
+		otherSections(&r, sections, best)
+		return r
 	}
 	best.p.pid = targetOf(p)
 	r := best.p.reading()

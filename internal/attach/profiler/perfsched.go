@@ -22,7 +22,8 @@ var (
 
 var (
 	// "  target:(5)  |  828.076 ms |  3556 | avg:   0.888 ms | max: 492.233 ms | max at: 12374.3 s"
-	latencyRow = pattern.New(`^(\S.*?):\(?(\d+)\)?\s*\|\s*(\d+[.,]\d+) ms\s*\|\s*(\d+)\s*\|\s*avg:\s*(\d+[.,]\d+) ms\s*\|\s*max:\s*(\d+[.,]\d+) ms\s*\|?.*$`)
+	// The thread's number, and later the column of switches, are not in all versions.
+	latencyRow = pattern.New(`^(\S.*?)(?::\(?(\d+)\)?)?\s*\|\s*(\d+[.,]\d+) ms\s*\|(?:\s*(\d+)\s*\|)?\s*avg:\s*(\d+[.,]\d+) ms\s*\|\s*max:\s*(\d+[.,]\d+) ms\s*\|?.*$`)
 	latencyEnd = pattern.New(`^TOTAL:\s*\|\s*(\d+[.,]\d+) ms\s*\|\s*(\d+)\s*\|`)
 	// "  TOTAL:  | 4104.1 ms | 8106 |      | 12.4 ms |  978.6 ms |": with a column of sums
 	latencySum = pattern.New(`^TOTAL:\s*\|\s*(\d+[.,]\d+) ms\s*\|\s*(\d+)\s*\|\s*\|\s*(\d+[.,]\d+) ms\s*\|\s*(\d+[.,]\d+) ms\s*\|?$`)
@@ -55,7 +56,7 @@ func claimSchedLatency(lines []paste.Line) int {
 		switch {
 		case latencyRow.MatchString(text), latencyEnd.MatchString(text):
 			sure = true
-		case strings.HasPrefix(text, "Task ") && strings.Contains(text, "Runtime ms"),
+		case strings.HasPrefix(text, "Task ") && strings.Contains(text, "Runtime ms"), sure && text == "...",
 			strings.Trim(text, "-=* ") == "", strings.HasPrefix(text, "INFO: ") && strings.Contains(text, "%"):
 		default:
 			return false
@@ -70,6 +71,8 @@ type taskDelay struct {
 	name         string
 	threads      int     // of the row, or the number of its one thread
 	merged       bool    // the row is of several threads
+	bare         bool    // the row names no thread, as the first versions do
+	uncounted    bool    // the table has no column of switches
 	run          float64 // ms
 	switches     float64
 	avg, longest float64 // ms
@@ -77,39 +80,6 @@ type taskDelay struct {
 
 // SchedDelay is the mean wait for a CPU of tasks that ran, in ns.
 const SchedDelay attach.FactName = "/sched/delay/mean:ns"
-
-// readSchedOld reads the first version's table, whose sums are waits for a CPU in ns. How long
-// tasks ran is not in it.
-func readSchedOld(p *attach.Part) attach.Reading {
-	r := attach.Reading{State: attach.CannotTell}
-	var worst taskDelay
-	n, tasks, waited := 0.0, 0, 0.0
-	for _, text := range texts(p) {
-		m := latencyOld.FindStringSubmatch(text)
-		if m == nil {
-			continue
-		}
-		t := taskDelay{name: m[1]}
-		t.switches, _ = number(m[2])
-		ns, _ := number(m[3])
-		t.avg, _ = number(m[4])
-		t.longest, _ = number(m[5])
-		tasks, n, waited = tasks+1, n+t.switches, waited+ns/1e6
-		if t.longest > worst.longest {
-			worst = t
-		}
-	}
-	r.Title = fmt.Sprintf("perf sched's first table of delays, %s, %s switches, in nanoseconds",
-		attach.Plural(tasks, "task"), count(n))
-	r.Figures = []string{fmt.Sprintf("longest of all: %s ms, %s, whose mean is %s ms",
-		trim(worst.longest/1e6), worst.name, trim(worst.avg/1e6)),
-		fmt.Sprintf("%s ms of waiting for a CPU in all", trim(waited))}
-	r.Means = "It has no time on CPUs, so nothing tells what share of their time tasks waited."
-	r.Not = "A longest delay is one of many. A throttled cgroup counts as delay too."
-	r.Next = append(r.Next, ask("perf sched record -- sleep 10; perf sched latency", 0,
-		"the same with the time on CPUs"))
-	return r
-}
 
 func readSchedLatency(p *attach.Part) attach.Reading {
 	if header(strings.TrimSpace(p.Lines[0].Text), "Tasks", "count", "total", "avg", "max") {
@@ -131,6 +101,7 @@ func readSchedLatency(p *attach.Part) attach.Reading {
 		t.switches, _ = number(m[4])
 		t.avg, _ = number(m[5])
 		t.longest, _ = number(m[6])
+		t.bare, t.uncounted = m[2] == "", m[4] == ""
 		tasks = append(tasks, t)
 		run += t.run
 		switches += t.switches
@@ -138,6 +109,9 @@ func readSchedLatency(p *attach.Part) attach.Reading {
 	}
 	r := attach.Reading{Title: fmt.Sprintf("perf sched latency, %s, %s ms on CPUs, %s switches",
 		attach.Plural(len(tasks), "task"), trim(run), count(switches)), State: attach.CannotTell}
+	if latencyUncounted(&r, tasks, switches) {
+		return r
+	}
 	if len(tasks) == 0 || switches == 0 {
 		r.Means = "It has no task that ran."
 		return r
@@ -180,6 +154,9 @@ func readSchedLatency(p *attach.Part) attach.Reading {
 	}
 	r.Facts = append(r.Facts, attach.Fact{Name: SchedDelay, Value: whole.waited / whole.switches * 1e6})
 	delayMeaning(&r, whole.waited, whole.run, whole.switches, max(longest.longest, whole.longest))
+	if unordered(&r, tasks) {
+		return r
+	}
 	ownQueue(&r, &byWait[0], whole.waited, whole.run)
 	if more && whole == rows {
 		r.Means = "Of the tasks listed: " + lower(r.Means)

@@ -85,6 +85,7 @@ func claimPerfScript(lines []paste.Line) int {
 		case scriptHeadOf(text) != nil:
 			heads++
 		case i == 0 && cut, heads > 0 && otherHead(text) != nil:
+		case heads > 0 && headGoesOn(text, strings.TrimSpace(lines[i-1].Text)):
 		case heads > 0 && i+1 == len(lines) && cutThread(text, lines[i-1].Text):
 		case heads > 0 && (scriptCut.MatchString(text) || scriptBare.MatchString(text)):
 		case scriptFrame.MatchString(text) && (heads > 0 || !strings.HasPrefix(text, "0 ") ||
@@ -101,6 +102,30 @@ func claimPerfScript(lines []paste.Line) int {
 		return 0
 	}
 	return n
+}
+
+// headGoesOn reports whether a line is fields of the event above it, which a mail wrapped.
+func headGoesOn(text, above string) bool {
+	if !fieldsOfHead.MatchString(text) || len(text) > 400 {
+		return false
+	}
+	return scriptHeadOf(above) != nil || otherHead(above) != nil || fieldsOfHead.MatchString(above)
+}
+
+// "comm=kworker/1:2 pid=7 prio=120", "==> next_comm=app next_pid=9"
+var fieldsOfHead = pattern.New(`^(?:==> )?[a-z_]+=\S*(?: |$)`)
+
+// wholeHeads puts events together that were wrapped.
+func wholeHeads(lines []string) []string {
+	out := make([]string, 0, len(lines))
+	for i, text := range lines {
+		if i > 0 && len(out) > 0 && headGoesOn(text, lines[i-1]) && len(out[len(out)-1]) < 1<<12 {
+			out[len(out)-1] += " " + text
+			continue
+		}
+		out = append(out, text)
+	}
+	return out
 }
 
 // cutThread reports whether the last line is only the start of the one above it: a thread whose
@@ -138,7 +163,7 @@ type scriptedEvent struct {
 func readScript(p *attach.Part) *scripted {
 	s := &scripted{events: map[string]*scriptedEvent{}, pairs: newSwitches()}
 	var now *scriptedEvent
-	for _, text := range texts(p) {
+	for _, text := range wholeHeads(texts(p)) {
 		m := scriptHeadOf(text)
 		if m == nil && now != nil {
 			m = otherHead(text)

@@ -32,6 +32,7 @@ type callTrace struct {
 	gap     tracedCall        // of one thread's trace with stamps: the call with most time to the next line
 	pid     int               // of the process that was traced; 0: not named
 	between float64           // s from calls that wait for work, time or a lock to the next line
+	limits  ownLimits         // calls that ended by them
 	spin    hangUp            // a hang-up that is reported and left
 	open    map[int]string    // by thread: its last call, which did not end
 	stuck   map[int]futexWait // by thread: for what it waits without a limit of time, and had not got it at the end

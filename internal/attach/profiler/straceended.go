@@ -40,8 +40,19 @@ func stoppedCallOf(text string) (c tracedCall, ok bool) {
 		return c, false
 	}
 	c, ok = tracedCallOf(text + " <unfinished ...>")
+	c.torn = ok && !(blocks(c.name) && wholeArgs.MatchString(m[8]))
 	return c, ok && isSystemCall(c.name)
 }
+
+// wholeArgs is the end of arguments that a call is entered with, and not the middle of a word.
+var wholeArgs = pattern.New(`(?:[(,{]|\bNULL|\b\d+|\b0x[0-9a-f]+|[\])}"])$`)
+
+// blocks reports whether a thread may wait within a call. Others end at once: a line without their
+// end was cut by whoever copied it.
+func blocks(name string) bool { return callWaits[name] != waitNothing || blockingCalls[name] }
+
+var blockingCalls = words(`read readv write writev ioctl fcntl splice tee sendfile copy_file_range clone clone3 fork
+	execve mount umount2 perf_event_open ptrace`)
 
 // unended says in which calls threads were when the trace ended; "": in none.
 func (t *callTrace) unended() string {

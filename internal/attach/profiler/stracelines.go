@@ -30,11 +30,12 @@ type tracedCall struct {
 	relative bool // at is the distance from the line before
 	marked   bool // ltrace -S marks system calls
 	futex    futexWait
+	torn     bool   // the text ends within the line
 	addr     string // of a futex
 }
 
 var (
-	callHead = pattern.New(`^(?:\[pid\s+(\d+)\] |(\d+)\s+)?(?:(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))? (?:\(\+ +\d+\.\d{1,9}\) )?|(\d+\.\d{6}) )?\s*(.*)$`)
+	callHead = pattern.New(`^(?:\[pid\s+(\d+)\] |(\d+)\s+)?(?:(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))? (?:\(\+ +\d+\.\d{1,9}\) )?|(\d+\.\d{6}) )?\s*(?:\[(?:[0-9a-f]{8}|[0-9a-f]{16}|\?{8}|\?{16})\] )?(.*)$`)
 	callName = pattern.New(`^(?:<\.\.\. )?((?:[\w.+-]+->)?[A-Za-z_][\w@.:~]*)(?:\(| resumed>)`)
 	callTime = pattern.New(`<(\d+\.\d{3,9})>$`)
 	callEnd  = pattern.New(`\)\s*= `)
@@ -140,6 +141,9 @@ func claimCalls(lines []paste.Line, wanted func(c *tracedCall) bool) int {
 		} else if ended {
 			return false
 		}
+		if c.torn {
+			return true
+		}
 		if ok {
 			calls++
 			sure = sure || c.seconds >= 0 || c.tid > 0 || c.at >= 0
@@ -213,9 +217,10 @@ func readCallLines(p *attach.Part) *callTrace {
 		if !ok {
 			c, ok = stoppedCallOf(text)
 		}
-		if !ok {
+		if !ok || c.torn {
 			continue
 		}
+		t.limits.line(text, &c)
 		if d := c.at - before.at; before.name != "" && before.at >= 0 && c.at >= 0 && !c.relative &&
 			c.tid == before.tid && d > t.gap.seconds {
 			t.gap = tracedCall{name: before.name, seconds: d}
@@ -301,7 +306,12 @@ func (t *callTrace) reading(title, slows string) attach.Reading {
 		byKind[k].each = append(byKind[k].each, s.each...)
 		total += s.seconds
 	}
-	for _, s := range sums[:min(3, len(sums))] {
+	figures := 3
+	if line := t.limits.says(); line != "" && !t.timed {
+		figures = 2
+		r.Figures = append(r.Figures, line)
+	}
+	for _, s := range sums[:min(figures, len(sums))] {
 		r.Figures = append(r.Figures, s.says())
 	}
 	if line := t.unended(); line != "" {
