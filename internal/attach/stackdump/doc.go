@@ -49,6 +49,9 @@
 //	lldb.go      LLVM's debugger
 //	macsample.go macOS' sample
 //	dotnetdump.go  monitors and stacks as dotnet-dump prints them
+//	gdbmutex.go  a mutex that gdb printed
+//	partial.go   threads that have numbers and are not in the text
+//	puma.go      threads that the server puma logs
 //	more.go      crash, dotnet-stack, Ruby; a crash's backtrace is refused
 //	foreign.go   stacks of Windows, Erlang's crash dump
 //	kinds.go     Kinds: the table of this room

@@ -150,7 +150,8 @@ func between(lines []paste.Line, at int) bool {
 		above--
 	}
 	m := frameLine.FindStringSubmatch(lines[above].Text)
-	if m == nil || strings.TrimSpace(lines[at-1].Text) == "" || len(lines[above].Text) < 50 {
+	if m == nil || strings.TrimSpace(lines[at-1].Text) == "" ||
+		len(lines[above].Text) < 50 && !strings.HasPrefix(lines[at].Text, "(") {
 		return false
 	}
 	for _, l := range lines[at+1 : min(len(lines), at+4)] {

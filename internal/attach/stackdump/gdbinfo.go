@@ -17,6 +17,9 @@ var infoLine = pattern.New(`^\s*\*?\s*(\d+)\s+(?:Thread|LWP|process) [^"]*?(?:\(
 // infoHalf is a row whose frame a mail has put into the next line.
 var infoHalf = pattern.New(`^\s*\*?\s*\d+\s+Thread 0x[0-9a-f]+ \(LWP \d+\)?(?: "[^"]*"\)?)?$`)
 
+// infoCut is the last row, where the text ends before its function or within it.
+var infoCut = pattern.New(`^\s*\*?\s*(\d+)\s+Thread 0x[0-9a-f]+ \(LWP \d+\)?(?: "[^"]*"\)?)?(?: +0x[0-9a-f]*(?: in [\w:~<>@.]*)?)?$`)
+
 // row is a row of the table, put together where it was broken; n: its lines, 0: none starts here.
 func infoRow(lines []paste.Line) (text string, n int) {
 	if text = lines[0].Text; infoLine.MatchString(text) {
@@ -96,6 +99,8 @@ var infoThreads = &attach.Kind{
 				(strings.HasPrefix(trimmed, "() ") || strings.HasPrefix(trimmed, "from /") ||
 					strings.HasPrefix(trimmed, "at ")):
 				n = i + 1
+			case rows > 0 && i+1 == len(lines) && infoCut.MatchString(l.Text):
+				return done(i+1, rows)
 			default:
 				return done(n, rows)
 			}
@@ -104,6 +109,10 @@ var infoThreads = &attach.Kind{
 	},
 	Read: func(p *attach.Part) attach.Reading {
 		d, value := &dump{tool: "gdb info threads"}, map[*thread]int{}
+		last := len(p.Lines) - 1
+		if infoRows(p.Lines[last:]) == 0 && infoCut.MatchString(p.Lines[last].Text) {
+			d.bare = 1
+		}
 		for i := range p.Lines {
 			text, _ := infoRow(p.Lines[i:])
 			if m := infoLine.FindStringSubmatch(text); m != nil {
@@ -116,6 +125,9 @@ var infoThreads = &attach.Kind{
 						t.doing = lock // glibc's mutexes: 2 is held, with threads that wait
 					}
 				}
+				if m[2] != "" {
+					t.num = atoi(m[1])
+				}
 				value[t] = futexExpected(text)
 				d.threads = append(d.threads, t)
 			}
@@ -126,6 +138,9 @@ var infoThreads = &attach.Kind{
 			}
 		}
 		r := d.read()
+		if d.bare > 0 {
+			r.Title = fmt.Sprintf("%s, %s, of which the last row is cut before its function", d.tool, threads(len(d.threads)+d.bare))
+		}
 		n := 0
 		for _, t := range d.threads {
 			if t.doing == lock {

@@ -109,7 +109,7 @@ func claimJVM(lines []paste.Line) int {
 	}
 	if !fullDump(first) && !isJVMHeader(first) && !jvmState.MatchString(first) &&
 		!jvmFrame.MatchString(first) && !jvmBare.MatchString(first) &&
-		!strings.HasPrefix(first, deadlockHead) && !strings.HasPrefix(first, "Threads class SMR") {
+		!startsDeadlock(lines) && !strings.HasPrefix(first, "Threads class SMR") {
 		return 0
 	}
 	n, frames, heads := 0, 0, 0
@@ -136,7 +136,7 @@ func claimJVM(lines []paste.Line) int {
 			jvmLock.MatchString(text), jvmOwned.MatchString(text):
 			n = i + 1
 		case inDeadlock(text) != "":
-			if strings.HasPrefix(first, deadlockHead) {
+			if startsDeadlock(lines) {
 				heads++
 			}
 			n = i + 1
@@ -166,7 +166,7 @@ func doneJVM(n, frames, heads int) int {
 func readJVM(lines []paste.Line) attach.Reading {
 	d := parseJVM(lines)
 	d.tool, d.whole = "JVM thread dump", "jcmd PID Thread.print -l"
-	if strings.HasPrefix(lines[0].Text, deadlockHead) &&
+	if startsDeadlock(lines) &&
 		!slices.ContainsFunc(lines, func(l paste.Line) bool { return isJVMHeader(l.Text) }) {
 		d = parseDeadlock(lines)
 	} else {

@@ -27,6 +27,19 @@ func inDeadlock(text string) string {
 	return ""
 }
 
+// startsDeadlock reports whether lines start the report of a deadlock: with its first line, or with
+// a thread and what it waits for, where a fence or a heading stands between.
+func startsDeadlock(lines []paste.Line) bool {
+	if strings.HasPrefix(lines[0].Text, deadlockHead) {
+		return true
+	}
+	if len(lines) < 2 || inDeadlock(lines[0].Text) == "" {
+		return false
+	}
+	next := strings.TrimSpace(lines[1].Text)
+	return deadMonitor.MatchString(next) || deadOwnable.MatchString(next)
+}
+
 // deadlocked adds to a dump's threads what the section below them says of a deadlock: a text may
 // have been shortened to it. Threads that share a name are left as they are.
 func (d *dump) deadlocked(lines []paste.Line) {

@@ -132,10 +132,10 @@ func (d *dump) offCPU(r *attach.Reading) {
 	if len(words) == 0 {
 		return
 	}
-	r.Figures = append([]string{fmt.Sprintf("off the CPU in code of the program's: %s",
+	r.Figures = append([]string{fmt.Sprintf("off the CPU, in no wait that is known: %s",
 		strings.Join(words[:min(3, len(words))], "; "))}, r.Figures...)
 	r.State = attach.CannotTell
-	r.Means = "No threads queue behind one lock. What waits in the program's own code, and for how long, one dump does not say."
+	r.Means = "No threads queue behind one lock. What these wait for, and for how long, one dump does not say."
 	r.Next = append(r.Next, attach.Next{Command: fmt.Sprintf("py-spy dump --native --pid %s", d.pidWord()),
 		Why: "the calls in C below these lines: a read, a lock, a library that computes"})
 }

@@ -20,6 +20,7 @@ type pyPlace struct {
 var pyPlaces = []pyPlace{
 	{"queue.py", "get _get", idle, false},
 	{"queue.py", "put", room, false},
+	{"logging/handlers.py", "dequeue", idle, false}, // of QueueListener: it waits for records
 	{"concurrent/futures/thread.py", "_worker", idle, true},
 	{"selectors.py", "select", idle, false},
 	{"green/select.py", "", idle, false},

@@ -82,6 +82,7 @@ func (d *dump) read() attach.Reading {
 	}
 	sortFacts(r.Facts)
 	d.judge(&r, t, list)
+	d.partial(&r)
 	if t.total > 1 {
 		r.Figures = append(r.Figures, d.census(t))
 	}
@@ -329,7 +330,8 @@ func (t *thread) does() string {
 
 // dumpers are functions by which a program takes a dump of its own threads.
 var dumpers = rule{names: []string{"sun.management.ThreadImpl.dumpThreads0",
-	"sun.management.ThreadImpl.getThreadInfo1", "java.lang.Thread.dumpThreads"}}
+	"sun.management.ThreadImpl.getThreadInfo1", "java.lang.Thread.dumpThreads",
+	"*:in `backtrace'", "*Thread#backtrace'"}}
 
 // calledBy names the function that called the library's call at a place.
 func (t *thread) calledBy(at int) string {
