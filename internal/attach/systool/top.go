@@ -151,6 +151,9 @@ func topBroken(names *[]string) broken {
 func claimTop(lines []paste.Line) int {
 	names := topDefault
 	return claimLogical(lines, topBroken(&names), func(at int, text string) bool {
+		if commandTail(names, lines, at) {
+			return true
+		}
 		text = strings.TrimSpace(text)
 		if topSummary(text) {
 			// Memory alone might be of /proc/meminfo or free.
@@ -162,6 +165,20 @@ func claimTop(lines []paste.Line) int {
 		}
 		return topRow(names, fields(text)) || wrappedTop(text) && at > 0
 	})
+}
+
+// mailWidth is the least width at which mails wrap lines.
+const mailWidth = 72
+
+// commandTail reports whether a line is the end of the command of the row above it: that row was
+// full, and the next line is a row again.
+func commandTail(names []string, lines []paste.Line, at int) bool {
+	if at == 0 || at+1 >= len(lines) || !piece(lines[at]) || !piece(lines[at-1]) || len(lines[at].Text) > 40 {
+		return false
+	}
+	above, f := lines[at-1].Text, fields(lines[at].Text)
+	return len(f) > 0 && len(f) < 4 && len(above) <= 80 && len(above)+1+len(f[0]) >= mailWidth &&
+		!topRow(names, f) && topRow(names, fields(above)) && topRow(names, fields(lines[at+1].Text))
 }
 
 // wrappedTop is the second half of a line of memory that a narrow terminal or a web page broke.
@@ -194,8 +211,15 @@ func parseTop(p *attach.Part) (all []screen) {
 		s = &all[len(all)-1]
 	}
 	names := topDefault
-	for _, text := range logical(p.Lines, topBroken(&names)) {
+	at := 0
+	for next, text := range logical(p.Lines, topBroken(&names)) {
 		text = strings.TrimSpace(text)
+		tail := s != nil && len(s.rows) > 0 && commandTail(names, p.Lines, at)
+		if at = next; tail {
+			last := &s.rows[len(s.rows)-1]
+			last.cells = append(last.cells, fields(text)...)
+			continue
+		}
 		if s == nil || topFirst.MatchString(text) || topTasks.MatchString(text) && s.total > 0 {
 			open()
 		}
