@@ -20,6 +20,7 @@
 //	records.go  records of JSON that were broken at a width
 //	softbreaks.go  lines of mails in quoted-printable
 //	views.go    Views: other readings of a paste of which little is known
+//	comments.go  of them: output in comments and strings of source code
 //	unrolled.go  of them: lines that a logger wrote into one
 //	tabled.go   of them: tables of Markdown
 //	tailed.go   names of pods, containers and hosts before lines

@@ -214,6 +214,30 @@ func TestViewsOfComments(t *testing.T) {
 	}
 }
 
+// Marks without a blank behind them are taken off as well, over an empty line, and what reads like
+// root's prompt within. Strings are what they hold.
+func TestViewsOfMarks(t *testing.T) {
+	for _, c := range []struct {
+		in   string
+		want []string
+	}{
+		{"x := 1\n//gc 1 @0s\n//$ free\n//\tgc 2\ny()\n", []string{"x := 1", "gc 1 @0s", "$ free", "gc 2", "y()", ""}},
+		{"x\n# a b\n# mysql tables in use 1\n# c\n# ...\n", []string{"x", "a b", "mysql tables in use 1", "c", "", ""}},
+		{"#2026-11-22 a\n\n#2026-11-22 b\n", []string{"2026-11-22 a", "", "2026-11-22 b", ""}},
+		{"want := []string{\n\t\"a\\tb \\\"c\\\"\",\n\t\"  d\\n\"\n}\n",
+			[]string{"want := []string{", "a\tb \"c\"", "  d", "}", ""}},
+		{"#   \"a\\tb\",\n#   \"c\\td\"\n# ]\n", []string{"a\tb", "c\td", "]", ""}},
+	} {
+		found := false
+		for _, v := range Views(Lines([]byte(c.in))) {
+			found = found || slices.Equal(texts(v)[:len(c.want)-1], c.want[:len(c.want)-1])
+		}
+		if !found {
+			t.Errorf("no view of %q reads %q", c.in, c.want)
+		}
+	}
+}
+
 // Words set in bold within a line are its words; a generic type in one is none.
 func TestInlineTags(t *testing.T) {
 	got := Lines([]byte("<pre>\n up, load average: <b>25.25, 23.40</b>, 7 users\nstd::map<b, i>::find\n</pre>\n"))

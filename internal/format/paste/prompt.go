@@ -21,7 +21,8 @@ var prompts = []*pattern.Regexp{
 	pattern.New(`^(?:MySQL|TiDB|tidb) [^>]{0,60}>\s+(?P<cmd>\S.*)$`),
 	pattern.New(`^(?:redis |valkey )?(?P<host>[\w.-]+|\[[0-9a-f:]+\]):\d{2,5}(?:\[\d+\])?(?:\(\w+\))?>\s+(?P<cmd>\S.*)$`),
 	pattern.New(`^(?:redis|valkey|127\.0\.0\.1)(?:\[\d+\])?>\s+(?P<cmd>\S.*)$`),
-	pattern.New(`^[\w-]+[=*!-][#>]\s+(?P<cmd>[A-Za-z\\].*)$`), // psql
+	pattern.New(`^[\w-]+[=*!-][#>]\s+(?P<cmd>[A-Za-z\\].*)$`),                                                                                                                                                 // psql
+	pattern.New(`^[A-Za-z][\w-]*[#>] (?P<cmd>(?:\\[a-z]|(?i:select|explain|analyze|prepare|execute|set|show|insert|update|delete|create|drop|alter|begin|commit|vacuum)(?: .*)?;$|(?i:select|explain) ).*)$`), // psql's, where it shows no "="
 	pattern.New(`^\((?:gdb|pprof|dlv|lldb)\)\s+(?P<cmd>\S.*)$`),
 	pattern.New(`^PS [A-Z]:\\[^>]*>\s*(?P<cmd>\S.*)$`),
 	pattern.New(`^[A-Z]:\\[^>]*>\s*(?P<cmd>\S.*)$`),

@@ -32,8 +32,10 @@ func Views(lines []Line) (out [][]Line) {
 	if v := unhosted(lines); v != nil {
 		out = append(out, v)
 	}
-	if v := uncommented(lines); v != nil {
-		out = append(out, v)
+	for _, v := range [][]Line{uncommented(lines), unquotedStrings(lines)} {
+		if v != nil {
+			out = append(out, v)
+		}
 	}
 	if v := unquoted(lines); v != nil {
 		out = append(out, v)
@@ -63,48 +65,6 @@ var everyLine = []*pattern.Regexp{
 	pattern.New(`^\s*(?://|--|>>|::)(?: |$)`),
 	pattern.New(`^[\w.@/-]{2,40}: ?(?:|$)`),
 	pattern.New(`^[\w.@/-]{2,40}\s+\| ?`),
-}
-
-// comments are the marks of comments in source files, in which people keep a tool's output.
-var comments = []*pattern.Regexp{
-	pattern.New(`^\s*//(?: |$)`),
-	pattern.New(`^\s*#(?: |$)`),
-	pattern.New(`^\s*\*(?: |$)`),
-	pattern.New(`^\s*--(?: |$)`),
-	pattern.New(`^\s*;+(?: |$)`),
-	pattern.New(`^\|(?: |$)`),      // quotes in messages of commits
-	pattern.New(`^\s*[-•](?: |$)`), // lines of which a web page made a list
-	pattern.New(`^\+`),             // lines that a diff adds
-}
-
-// uncommented is the lines with the marks taken off runs of comments, whatever code stands between;
-// nil where there is no such run.
-func uncommented(lines []Line) []Line {
-	var out []Line
-	for _, re := range comments {
-		for i := 0; i < len(lines); {
-			n := 0
-			for i+n < len(lines) && lines[i+n].Text != "" && lines[i+n].Command == "" &&
-				re.MatchString(lines[i+n].Text) {
-				n++
-			}
-			if n >= 2 {
-				if out == nil {
-					out = slices.Clone(lines)
-				}
-				for j := i; j < i+n; j++ {
-					l := &out[j]
-					l.Text = strings.TrimRight(l.Text[re.FindStringIndex(l.Text)[1]:], " \t")
-					l.prompt()
-					if strings.HasPrefix(l.Text, "```") {
-						l.Text = ""
-					}
-				}
-			}
-			i += max(n, 1)
-		}
-	}
-	return out
 }
 
 // leastViewed is how many lines must have a prefix before it is taken for one.
