@@ -42,7 +42,7 @@ func sortOf(lines []paste.Line, known bool) Sort {
 			n.words++
 		case versionLine(text):
 			n.versions++
-		case codeLine.MatchString(text):
+		case codeLine.MatchString(text), codeLine.MatchString(beforeRemark(text)):
 			n.code, n.strong = n.code+1, n.strong+1
 		case configLine(text) && !trackerTag.MatchString(text):
 			n.config++
@@ -112,14 +112,14 @@ var (
 	ranWith = pattern.New(`^(?:[A-Z][A-Z0-9_]*=\S+ +)+(?:\./|/)[\w./-]+(?: .*)?$`)
 
 	// Lines that start or end as those of a program do.
-	codeLine = pattern.New(`^(?:(?:FROM|WHERE|GROUP BY|ORDER BY|HAVING|LEFT JOIN|INNER JOIN|VALUES) .*|(?:func|def|class|fn|impl|struct|enum|interface|trait|namespace|template|type) [\w(<{"*&:].*[{:;(),=]|(?:import|package|using|use|mod|pub mod) [\w:./"'{}*()]+(?: as \w+)?;?|import \(|from \S+ import .*` +
+	codeLine = pattern.New(`^(?:CREATE (?:OR REPLACE )?(?:FUNCTION|PROCEDURE|TRIGGER)\b.*|RETURNS [A-Za-z ]+|LANGUAGE \w+;?|AS \$\w*\$.*|\$\w*\$;?|DECLARE|BEGIN|END(?: LOOP| IF)?;|(?:FROM|WHERE|GROUP BY|ORDER BY|HAVING|LEFT JOIN|INNER JOIN|VALUES) .*|(?:func|def|class|fn|impl|struct|enum|interface|trait|namespace|template|type) [\w(<{"*&:].*[{:;(),=]|(?:import|package|using|use|mod|pub mod) [\w:./"'{}*()]+(?: as \w+)?;?|import \(|from \S+ import .*` +
 		`|(?:public|private|protected|static|const|final|async|export|extern|inline|typedef|volatile|unsigned|void|int|let|var|val) [\w*&\[(].*[;{=(,)]` +
 		`|#(?:include|define|ifdef|ifndef|endif|if|else|pragma)\b.*|#!/.*|@(?:Override|Test|Bean|Autowired|Component)\b.*` +
 		`|(?:if|for|while|switch|elif|else if|with|try|catch|except|foreach|match|unless|until)\b.*\{|for \w+(?:, \w+)* in .*|(?:if|while|elif|with|except)\b.*[=()<>\[\]].*(?::|then)|(?:try|finally):|(?:\} ?)?else ?[{:]|(?:return|throw|raise|yield|defer|go|await|new|delete|assert|panic)\b[^:]*[;)}]` +
 		`|(?i:select|insert|update|delete|create|alter|drop|explain|with|set|use|show|begin|commit|prepare|execute|analyze|truncate|grant) .*;` +
 		`|(?i:select|insert into|create table|alter table|explain(?: analyze)?(?: select)?|delete from) .*` +
 		`|(?:[A-Z_]+=\S+ )+[\w./-]+.*|(?:export|local|declare|source|set -[a-z]) ?\S+.*|(?:fi|done|esac|then|do|end|endif)$|[\w.\[\]*>-]+(?:, [\w.]+)* :?= [\w.&*]+[({].*` +
-		`|[\w.]+(?:, [\w.]+)* := .*|(?:[\w.]+|\w+(?:->|::)\w+)\([^=]*\);|.*\) ?(?:=>|->)? ?\{|\w[\w.\[\]]* [-+*/|]?= [^=].*;|(?://|/\*|\*/).*)$`)
+		`|var \w+ [\w.*\[\]]+$|[\w.]+(?:, [\w.]+)* := .*|(?:[\w.]+|\w+(?:->|::)\w+)\([^=]*\);|.*\) ?(?:=>|->)? ?\{|\w[\w.\[\]]* [-+*/|]?= [^=].*;|(?://|/\*|\*/).*)$`)
 
 	// Lines that stand among such lines, and elsewhere too.
 	codeAlso = pattern.New(`^(?:\w+(?:\.\w+)*\([^)]*\)(?:\.\w+\([^)]*\))*[,;]?|[\w.]+ [-+*/]?= .*|[\w."']+,|.*[;{(]|\) ?[,;]?|return\b.*|\w+ [-+*/] \w+)$`)
@@ -127,6 +127,12 @@ var (
 	logLine = pattern.New(`^[\[(]?(?:[A-Z][a-z]{2} )?(?:\d{4}[-/.]\d\d[-/.]\d\d[T ,]|\d\d/[A-Z][a-z]{2}/\d{4}[: ]|[A-Z][a-z]{2} [ \d]\d (?:\d{4} )?)?\d\d:\d\d:\d\d\b.*[A-Za-z]{3}` +
 		`|^\[\w+\] \d{4}[-/]\d\d[-/]\d\d |^(?:\[?(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|FATAL|SEVERE)\]?)[: ]`)
 )
+
+// beforeRemark is a line of a program without the comment behind it.
+func beforeRemark(text string) string {
+	before, _, _ := strings.Cut(text, " // ")
+	return strings.TrimSpace(before)
+}
 
 // bracket reports whether a line only opens or closes something.
 func bracket(text string) bool { return text != "" && strings.Trim(text, "{}[]();,") == "" }
