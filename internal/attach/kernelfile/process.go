@@ -62,7 +62,7 @@ func readStatus(p *attach.Part) attach.Reading {
 	if r.Who.PID > 0 {
 		r.Title += fmt.Sprintf(" (pid %d)", r.Who.PID)
 	}
-	if v["VmRSS"] != "" {
+	if _, _, ok := pair("VmRSS: " + v["VmRSS"]); ok { // a person may have written about how much it was
 		text := mem(size("VmRSS")) + " resident"
 		if v["VmSwap"] != "" {
 			text += ", " + mem(size("VmSwap")) + " swapped out"

@@ -16,9 +16,36 @@ import (
 // stackLine is "[<0>] do_select+0x63a/0x930 [module]", with an address in the brackets before 4.14.
 var stackLine = pattern.New(`^\[<[0-9a-fx]+>\] (0xffffffffffffffff|\??\s*([\w.]+)(?:\+0x([0-9a-f]+)/0x([0-9a-f]+))?(?: \[\w*\]?)?)$`)
 
+// bareStack is such a line of which somebody cut off the brackets.
+var bareStack = pattern.New(`^(([\w.]+)\+0x([0-9a-f]+)/0x([0-9a-f]+)(?: \[\w+\])?)$`)
+
+// stackEnd is the function at which the kernel's part of a stack ends.
+func stackEnd(f string) bool {
+	return strings.HasPrefix(f, "entry_SYSCALL") || strings.HasPrefix(f, "ret_from_fork") ||
+		f == "system_call_fastpath" || f == "el0_svc_naked" || f == "el0t_64_sync"
+}
+
+// claimBareStack takes such lines where they are a whole stack: they end where a system call or a
+// thread starts, and one of them is known to wait. In the kernel's log a trace of an error has
+// lines of the same form.
+func claimBareStack(lines []paste.Line) int {
+	ends, waits := false, false
+	n := run(lines, func(t string) bool {
+		m := bareStack.FindStringSubmatch(t)
+		if m != nil {
+			ends, waits = stackEnd(m[2]), waits || knownWait(m[2])
+		}
+		return m != nil
+	})
+	return attach.ClaimIf(n > 2 && ends && waits, n)
+}
+
 var procStack = &attach.Kind{
-	Name: "/proc/PID/stack",
+	Name: "/proc/PID/stack", Yields: []string{"kernel log"},
 	Claim: func(lines []paste.Line) int {
+		if strings.Contains(lines[0].Text, "+0x") && bareStack.MatchString(strings.TrimSpace(lines[0].Text)) {
+			return claimBareStack(lines)
+		}
 		if !strings.Contains(lines[0].Text, "[<") && (len(lines) < 2 || !strings.Contains(lines[1].Text, "[<")) {
 			return 0
 		}
@@ -55,6 +82,9 @@ func readStacks(p *attach.Part) attach.Reading {
 	for _, l := range p.Lines {
 		text := strings.TrimSpace(l.Text)
 		m := stackLine.FindStringSubmatch(text)
+		if m == nil {
+			m = bareStack.FindStringSubmatch(text)
+		}
 		if m == nil || last > 0 && l.N > last+1 {
 			end()
 		}
@@ -69,8 +99,7 @@ func readStacks(p *attach.Part) attach.Reading {
 		if marked := strings.HasPrefix(m[1], "?"); !marked && !leftOver(m[3], m[4]) {
 			stack = append(stack, m[2])
 		}
-		if strings.HasPrefix(m[2], "entry_SYSCALL") || strings.HasPrefix(m[2], "ret_from_fork") ||
-			m[2] == "system_call_fastpath" || m[2] == "el0_svc_naked" || m[2] == "el0t_64_sync" {
+		if stackEnd(m[2]) {
 			end()
 		}
 	}
