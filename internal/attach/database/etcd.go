@@ -46,8 +46,9 @@ var (
 	etcdRaft  = pattern.New(`^raft\d{4}/\d\d/\d\d \d\d:\d\d:\d\d INFO: `)
 	etcdWords = pattern.New(`apply request took too long|apply entries took too long|took too long [([][\d.]+\w+[)\]] to execute|slow fdatasync|failed to send out heartbeat on time|leader failed to send out heartbeat|wal: sync duration of|waiting for ReadIndex response took too long|server is likely overloaded|leader is overloaded likely|avoid queries with large range`)
 	// etcdLogged is what a line of a log has and a sentence about it has not.
-	etcdLogged = pattern.New(`"msg":|\d\d:\d\d:\d\d| \| |^\s*(?:etcdserver|etcdmain|rafthttp|raft|wal|mvcc|embed|lease)(?:/\S+)?: |\bmsg=`)
-	etcdTook   = pattern.New(`"took": ?"?([\d.]+[mµun]?s?|[\dhm.s]+)"?|took too long \(([\dhmµu.s]+)\)|took too long \[([\dhmµu.s]+)(?: for|\])|took too long \(([\d.]+[mµ]s)$|sync duration of ([\dhmµu.s]+)`)
+	etcdLogged = pattern.New(`"msg":|\d\d:\d\d:\d\d| \| |^\s*(?:etcdserver|etcdmain|rafthttp|raft|wal|mvcc|embed|lease)(?:/\S+)?: |\bmsg=|^\s*[\w./-]+\.go(?::\d+)?:?\s+"|` +
+		`^"?[\w :]{4,60}"?,? +"?took"?[ =:]+"?[\d.]+(?:µs|ms|s)"?(?:,? +"?expected-duration"?[ =:]+"?[\d.]+m?s"?)?$`)
+	etcdTook = pattern.New(`"took": ?"?([\d.]+[mµun]?s?|[\dhm.s]+)"?|took too long \(([\dhmµu.s]+)\)|took too long \[([\dhmµu.s]+)(?: for|\])|took too long \(([\d.]+[mµ]s)$|sync duration of ([\dhmµu.s]+)|\btook[ =](\d[\dhmµun.]*s)\b`)
 	// etcdServed is what etcd says of a request that it served: a trace of its steps, or how long
 	// it took in all.
 	etcdServed = pattern.New(`"msg": ?"(?:trace\[\d+\] (\w+)|request stats)".*"(?:duration|time spent)": ?"([\dhmµu.s]+)"`)
