@@ -41,9 +41,10 @@ var (
 	mongoBare  = pattern.New(`^(?:command|query|find|update|remove|getmore|aggregate) [\w$-]+\.\S+ .*planSummary: .* (\d+)ms$`)
 	mongoEnd   = pattern.New(`(?:^| )(\d+)ms$`)
 	mongoPlan  = pattern.New(`planSummary"?: ?"?(COLLSCAN|IXSCAN|IDHACK|COUNT\w*|EOF|[A-Z_]+)`)
-	mongoDocs  = pattern.New(`(?:docsExamined"?|nscanned) ?: ?(\d+)`)
+	mongoDocs  = pattern.New(`(?:docsExamined|nscannedObjects)"? ?: ?(\d+)`)
 	mongoKeys  = pattern.New(`(?:keysExamined"?|nscanned) ?: ?(\d+)`)
-	mongoSent  = pattern.New(`"nreturned":(\d+)`)
+	mongoSent  = pattern.New(`\bnreturned"?:(\d+)`)
+	mongoSort  = pattern.New(`\b(?:hasSortStage|scanAndOrder)"?: ?(?:1|true)\b`) // no index has the order
 	mongoSkip  = pattern.New(`"skip":(\d+),`)
 	mongoRead  = pattern.New(`timeReadingMicros"?: ?(\d+)`)
 	mongoBytes = pattern.New(`"bytesRead":(\d+)`)
@@ -138,6 +139,17 @@ type mongoSums struct {
 	concern, total, docs, scanned float64
 	clashes, clashed, held        float64
 	scans, every, cut             int
+	sent                          []float64 // what the largest scan returned; none: not said
+	sorts                         bool      // and whether it sorted that itself
+}
+
+// examined is how many documents an operation read. Before 2.6 one figure stood for keys and
+// documents, where they were the same.
+func examined(text string) float64 {
+	if v := counted(nil, mongoDocs, text); len(v) > 0 {
+		return v[0]
+	}
+	return attach.Sum(counted(nil, mongoKeys, text))
 }
 
 func sumMongo(p *attach.Part) (s mongoSums) {
@@ -174,7 +186,9 @@ func sumMongo(p *attach.Part) (s mongoSums) {
 		if m := mongoPlan.FindStringSubmatch(l.Text); m != nil && m[1] == "COLLSCAN" {
 			s.scans++
 			s.scanned += ms / 1e3
-			s.docs = max(s.docs, num(mongoDocs, l.Text)) // what others examined is no scan's
+			if docs := examined(l.Text); docs >= s.docs { // what others examined is no scan's
+				s.docs, s.sent, s.sorts = docs, counted(nil, mongoSent, l.Text), mongoSort.MatchString(l.Text)
+			}
 			s.every += len(mongoAll.FindAllString(l.Text, 1))
 		}
 		s.held = max(s.held, slices.Max(append(microTimes(mongoHeld, l.Text), 0)))
@@ -221,6 +235,12 @@ func readMongo(p *attach.Part) attach.Reading {
 	case s.docs >= 1e4 && s.scanned >= 0.3*s.total:
 		line := fmt.Sprintf("%d of %d scan the whole collection (COLLSCAN), up to %s documents",
 			s.scans, len(s.took), count(s.docs))
+		if len(s.sent) > 0 {
+			line += fmt.Sprintf(", of which %s were returned", count(s.sent[0]))
+		}
+		if s.sorts {
+			line += "; it sorted them itself: no index gave the order"
+		}
 		r.figure(line)
 		if s.reading >= 0.1*s.total {
 			r.figure(fmt.Sprintf("of it reading into its cache: %s of %s", dur(s.reading),
@@ -252,6 +272,12 @@ func readMongo(p *attach.Part) attach.Reading {
 			}
 		}
 		r.Means = "What most of their time was spent with is not in the lines."
+		if s.scans > 0 {
+			r.figure(fmt.Sprintf("%d of %d scan the whole collection (COLLSCAN)", s.scans, len(s.took)))
+			if s.docs == 0 {
+				r.Means = "They read whole collections; how many documents that were is not in the lines."
+			}
+		}
 		r.next("whystall record --pid $(pidof mongod)", "shows what its threads wait for")
 	}
 	return r.done(attach.CannotTell)
@@ -283,8 +309,8 @@ func mongoBroken(r *result, p *attach.Part, scans, cut int, docs float64) attach
 	var most, returned, skipped, keys float64
 	for _, l := range p.Lines {
 		text := withoutBlanks(l.Text)
-		v, n := counted(nil, mongoDocs, text), counted(nil, mongoSent, text)
-		if len(v) == 0 || len(n) == 0 || v[0] < most {
+		v, n := []float64{examined(text)}, counted(nil, mongoSent, text)
+		if len(n) == 0 || v[0] < most {
 			continue
 		}
 		most, returned, skipped = v[0], n[0], attach.Sum(counted(nil, mongoSkip, text))
