@@ -16,6 +16,7 @@
 //	tidbinfo.go       execution info of a plan, pasted without its row
 //	tidbplan_tasks.go  of a plan: tasks one after another, keys that are scanned for nothing
 //	tidbplan_read.go  what a plan says: client's clock against server's first
+//	tidbplan_plain.go  plans that were not run
 //	tidbplan_encoded.go  plans that are escaped in a log, or encoded in a slow log
 //	tidbplan_waits.go  of a plan: waits for threads, locks, commits and before retries
 //	tikv.go           TiDB's coprocessor log and TiKV's log
@@ -39,6 +40,7 @@
 //	flatplan.go       plans whose indentation was lost
 //	mysqlplan.go      MySQL's plans as a tree
 //	innodb.go         InnoDB's status
+//	innodbwaits.go    of it: transactions that wait for locks
 //	innodbdead.go     of it: a deadlock of transactions
 //	innodbsemas.go    of it: waits for its own locks
 //	innodbrates.go    of it: what it did in the seconds before
@@ -54,6 +56,7 @@
 //	hotthreads.go     Elasticsearch's hot threads
 //	elasticslow.go    Elasticsearch's slow logs
 //	sqltable.go       results of statements, as clients print them
+//	psqlresult.go     of psql: results of one column, times, descriptions of tables
 //	sqlviews.go       tables of which it is known what they say: locks, statements, waits
 //	mssql.go          of them: what sessions of SQL Server wait for; tables below strokes
 //	mssqlstats.go     of them: SQL Server's sums of waits

@@ -3,7 +3,6 @@ package database
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
@@ -97,7 +96,7 @@ func claimInnoDB(lines []paste.Line) int {
 			}
 			break
 		}
-		if t == "" && i+1 < len(lines) && !innoGoes(lines[i+1].Text) {
+		if t == "" && i+1 < len(lines) && !innoGoes(lines[i+1].Text) && !innoStatement(lines[i+1:]) {
 			break
 		}
 		if t != "" {
@@ -129,6 +128,7 @@ func innoGoes(text string) bool {
 		innoSect.MatchString(t) ||
 		strings.Contains(t, "RECORD LOCKS") || strings.HasPrefix(t, "Record lock") ||
 		strings.HasPrefix(t, "0 lock struct") || strings.Contains(t, "lock struct(s)") ||
+		innoInner.MatchString(t) || deadTime.MatchString(t) ||
 		strings.HasPrefix(t, "TABLE LOCK") || strings.HasPrefix(t, "TRANSACTION ") ||
 		strings.HasPrefix(t, "Hash table") || strings.HasPrefix(t, "Mutex spin") ||
 		strings.HasPrefix(t, "RW-") || strings.HasPrefix(t, "Spin rounds")
@@ -152,8 +152,11 @@ type innoState struct {
 	table             string
 	pendLog, pendPool float64
 	history           float64
+	unsaid            int      // and of those of which it does not say for how long
+	current           bool     // the lines are of the list of transactions, and not of a deadlock
 	dead              []string // transactions of a deadlock
-	deadOn            string   // the index and table of its first lock
+	locks             deadLocks
+	deadOn            string // the index and table of its first lock
 	victim            string
 	deadAt            string // when the latest deadlock was
 	active            int
@@ -203,18 +206,7 @@ func readInnoDB(p *attach.Part) attach.Reading {
 		r.Means = "The server was ended on purpose: the log above it names the lock, who has it, and where it was taken."
 		r.next("grep -B5 -A40 'has waited at' the error log", "the lock and its holder, before the end")
 	}
-	if len(s.waits) > 0 {
-		line := fmt.Sprintf("%s for locks of rows or tables, the longest for %s",
-			transactionsWait(len(s.waits)), dur(slices.Max(s.waits)))
-		if s.table != "" {
-			line += ", on table " + s.table
-		}
-		r.figure(line)
-		r.fact(FactLockWait, attach.Median(s.waits)*1e3, s.table)
-		r.outside("a lock in the database's own tables, which another transaction holds", line, 0)
-		r.next("mysql -e 'SELECT * FROM sys.innodb_lock_waits\\G'",
-			"names the transaction that holds the lock, while it waits")
-	}
+	s.rowLocks(r)
 	s.pending(r)
 	if s.watchdog && len(s.semas) == 0 {
 		line := "InnoDB's watchdog reports a long wait for one of its own locks; the lines that name it are not here"
@@ -287,13 +279,6 @@ func (s *innoState) pending(r *result) {
 	r.next("iostat -x 1 10", why)
 }
 
-func transactionsWait(n int) string {
-	if n == 1 {
-		return "1 transaction waits"
-	}
-	return fmt.Sprintf("%d transactions wait", n)
-}
-
 // line reads one line; at is the semaphore that the lines before spoke of.
 func (s *innoState) line(text string, at *semaphore) *semaphore {
 	t := strings.TrimSpace(text)
@@ -321,16 +306,7 @@ func (s *innoState) line(text string, at *semaphore) *semaphore {
 			at.writer, at.waits = m[1], m[2] == "wait exclusive"
 		}
 	}
-	if m := trxWaiting.FindStringSubmatch(t); m != nil {
-		v, _ := number(m[1])
-		if m[2] == "us" || m[2] == "µs" {
-			v /= 1e6
-		}
-		s.waits = append(s.waits, v)
-	}
-	if m := trxTable.FindStringSubmatch(t); m != nil && strings.Contains(t, "waiting") && s.table == "" {
-		s.table = strings.Trim(m[1], "`") + "." + strings.Trim(m[2], "`")
-	}
+	s.waitLine(t)
 	if m := trxLine.FindStringSubmatch(t); m != nil && m[3] != "" {
 		v, _ := number(m[3])
 		s.active++

@@ -15,6 +15,6 @@ func Kinds() []*attach.Kind {
 		mongotop, kafka, envoyLog, mongoLate, dotnetCounters,
 		hikari, rabbit, mysqlLog, etcdMetrics, tidbExpensive, tidbRetries, tikvResolved, cockroach,
 		mongostat, elasticRejected, fpmLog, apiTrace, rdKafka, proxyErrors, clickhouse, houseLog,
-		kafkaGroup, rabbitQueues, elasticSlow}
-	return append(known, sqlKind(known))
+		kafkaGroup, rabbitQueues, elasticSlow, psqlTable}
+	return append(known, sqlKind(known), psqlSingle(known))
 }

@@ -41,7 +41,7 @@ func readRuled(lines []paste.Line) *sqlTable {
 		if rowsAffected.MatchString(text) {
 			t.lines, t.footer = i+3, true
 		}
-		if l.Command != "" || t.footer || t.lines < i+2 {
+		if l.Command != "" || psqlTook.MatchString(text) || t.footer || t.lines < i+2 {
 			break
 		}
 		t.lines = i + 3

@@ -26,9 +26,9 @@ var pgLog = &attach.Kind{
 }
 
 var (
-	pgLine    = pattern.New(`(?:^|[ \]:>])(LOG|ERROR|FATAL|PANIC|WARNING|DETAIL|HINT|CONTEXT|STATEMENT|QUERY): {1,2}\S|^"?\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[^"]*"?,.*,(?:LOG|ERROR|FATAL|PANIC|WARNING),[0-9A-Z]{5},"`)
+	pgLine    = pattern.New(`(?:^|[ \]:>])(LOG|ERROR|FATAL|PANIC|WARNING|DETAIL|HINT|CONTEXT|STATEMENT|QUERY): {1,2}\S|(?:^|[ \]:>])STATEMENT: {3,}\S|^"?\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[^"]*"?,.*,(?:LOG|ERROR|FATAL|PANIC|WARNING),[0-9A-Z]{5},"`)
 	pgCSV     = pattern.New(`^"?\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[^"]*"?,(?:.*,){6}`)
-	pgTwo     = pattern.New(`(LOG|ERROR|FATAL|PANIC|WARNING|DETAIL|HINT|CONTEXT|STATEMENT|QUERY):  \S`)
+	pgTwo     = pattern.New(`(LOG|ERROR|FATAL|PANIC|WARNING|DETAIL|HINT|CONTEXT|STATEMENT|QUERY):  \S|STATEMENT: {3,}\S`)
 	pgWait    = pattern.New(`process (\d+) still waiting for (\w+) on (.+?) after ([\d.]+) ms`)
 	pgGot     = pattern.New(`process (\d+) acquired (\w+) on (.+?) after ([\d.]+) ms`)
 	pgHolder  = pattern.New(`Process(?:es)? holding the lock: ([\d, ]+)\. Wait queue: ([\d, ]+)`)
@@ -92,8 +92,9 @@ func pgRecord(lines []paste.Line) []paste.Line {
 type pgEvents struct {
 	waits     map[string]float64 // process -> its longest wait for a lock
 	queue     pgQueue
-	got       map[string]bool // those whose wait ended
-	on, mode  map[string]int
+	got       map[string]bool    // those whose wait ended
+	on        map[string]int     // lock -> how many processes waited for it
+	asked     map[[2]string]bool // a process, and the lock that it waited for
 	durations []float64
 	checks    pgCheckpoints
 	asleep    int // slow statements that take their time on purpose
@@ -110,7 +111,7 @@ type pgEvents struct {
 
 func readPGLog(p *attach.Part) attach.Reading {
 	e := pgEvents{waits: map[string]float64{}, queue: pgQueue{since: map[string]time.Time{},
-		wants: map[string]pgWant{}}, got: map[string]bool{}, on: map[string]int{}, mode: map[string]int{}}
+		wants: map[string]pgWant{}, spoken: map[string]bool{}}, got: map[string]bool{}, on: map[string]int{}, asked: map[[2]string]bool{}}
 	for at := 0; at < len(p.Lines); {
 		record := pgRecord(p.Lines[at:])
 		text := record[0].Text
@@ -151,8 +152,7 @@ func readPGLog(p *attach.Part) attach.Reading {
 	}
 	if e.deadlocks > 0 {
 		r.figure("deadlock detected: " + times(e.deadlocks))
-		r.outside("locks in the database's own tables, taken in opposite orders",
-			"deadlock detected: "+times(e.deadlocks), 0)
+		r.outside(lockCircle, "deadlock detected: "+times(e.deadlocks), 0)
 	}
 	kept := e.tellVacuum(r)
 	e.planned(r, p)
@@ -219,9 +219,9 @@ func (e *pgEvents) line(text string) {
 	wait := m
 	if m != nil {
 		ms, _ := number(m[4])
-		if _, again := e.waits[m[1]]; !again {
+		if pair := [2]string{m[1], m[3]}; !e.asked[pair] {
+			e.asked[pair] = true
 			e.on[m[3]]++
-			e.mode[m[2]]++
 		}
 		e.waits[m[1]] = max(e.waits[m[1]], ms/1e3)
 	}

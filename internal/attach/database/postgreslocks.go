@@ -18,36 +18,68 @@ type pgQueue struct {
 	lock    string               // of which lock that queue is
 	last    []string             // the one that the log says last
 	wants   map[string]pgWant    // process -> what it waits for
+	spoken  map[string]bool      // processes whose last line, by the log's prefix, is of a wait
 	now     string               // the process that the lines are about; "": of no wait
 	holders []pgHolds
 	end     time.Time // of the last line with a time
 }
 
 // pgWant is the mode in which a process wants a lock, of what, and the statement that wants it.
-type pgWant struct{ mode, on, statement string }
+type pgWant struct {
+	mode, on, statement string
+	more                bool // it waited for another lock before
+}
 
 // pgHolds is a process that holds a lock for which others wait.
 type pgHolds struct{ pid, on string }
 
 var (
 	pgRuns   = pattern.New(`(?:CONTEXT:  SQL statement "|STATEMENT:  )(.+)`)
+	pgFrom   = pattern.New(`^[^"\[]{0,120}(?:\[[^\]\d][^\]]*\][^"\[]{0,60})?\[(\d{1,10})(?:-\d+)?\][^"]{0,80}?(?:LOG|ERROR|FATAL|PANIC|WARNING|STATEMENT|CONTEXT):  `)
 	pgAnyLog = pattern.New(`(?:^|[ \]:>])(?:LOG|ERROR|FATAL|PANIC|WARNING):  `)
 )
 
 // about follows which process the lines are about, and keeps what it wants and runs.
 func (q *pgQueue) about(text string, wait []string) {
+	of := ""
+	if m := pgFrom.FindStringSubmatch(text); m != nil {
+		of = m[1]
+	}
 	if pgAnyLog.MatchString(text) {
 		q.now = ""
+		delete(q.spoken, of)
 	}
-	if wait != nil && pgWait.MatchString(text) && (len(q.wants) < maxQueued || q.wants[wait[1]].mode != "") {
+	_, known := q.wants[wait1(wait)]
+	if wait != nil && (known || len(q.wants) < maxQueued) {
 		q.now = wait[1]
-		q.wants[q.now] = pgWant{mode: wait[2], on: wait[3]}
+		if !known || pgWait.MatchString(text) {
+			before := q.wants[q.now]
+			q.wants[q.now] = pgWant{mode: wait[2], on: wait[3],
+				more: before.more || known && before.on != wait[3]}
+		}
+		if of == q.now {
+			q.spoken[of] = true
+		}
 	}
 	m := pgRuns.FindStringSubmatch(text)
-	if w := q.wants[q.now]; m != nil && q.now != "" && w.statement == "" {
-		w.statement = strings.TrimSuffix(m[1], `"`)
-		q.wants[q.now] = w
+	pid := q.now
+	if q.spoken[of] { // lines of others may stand between
+		pid = of
 	}
+	if w := q.wants[pid]; m != nil && pid != "" && w.statement == "" {
+		if w.statement = m[1]; strings.Contains(text, "CONTEXT:  ") { // which sets it in quotes
+			w.statement = strings.TrimSuffix(m[1], `"`)
+		}
+		q.wants[pid] = w
+	}
+}
+
+// wait1 is the process of a wait; "": of none.
+func wait1(wait []string) string {
+	if wait == nil {
+		return ""
+	}
+	return wait[1]
 }
 
 var pgStamp = pattern.New(`^(?:\S{1,40} )?["\[]?(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?)`)
@@ -97,6 +129,7 @@ func (q *pgQueue) figure(r *result, waits map[string]float64, got map[string]boo
 				r.figure("process " + only + w.text(got[only]))
 			}
 		}
+		q.each(r, waits, got)
 		return
 	}
 	first := q.longest[0]
@@ -112,6 +145,74 @@ func (q *pgQueue) figure(r *result, waits map[string]float64, got map[string]boo
 		text += "; those behind it wait for it as well"
 	}
 	r.figure(text)
+}
+
+// mostNamed is up to how many processes are each told with what they wait for.
+const mostNamed = 3
+
+// each says of a few processes what each waits for, those that wait longest first.
+func (q *pgQueue) each(r *result, waits map[string]float64, got map[string]bool) {
+	if len(waits) < 2 || len(waits) > mostNamed {
+		return
+	}
+	for _, pid := range attach.Largest(waits) {
+		w := q.wants[pid]
+		if w.mode == "" || w.more {
+			continue
+		}
+		line := fmt.Sprintf("process %s: %s on %s, %s", pid, w.mode, w.on, dur(waits[pid]))
+		if !got[pid] {
+			line += " so far"
+		}
+		if w.statement != "" {
+			line += ": " + short(w.statement)
+		}
+		r.figure(line)
+	}
+}
+
+// lockedThing is a lock as it is counted: tuples are rows of their relation.
+func lockedThing(on string) string {
+	if rest, ok := strings.CutPrefix(on, "tuple ("); ok {
+		if _, of, ok := strings.Cut(rest, ") of relation "); ok {
+			of, _, _ = strings.Cut(of, " ")
+			return "rows of relation " + of
+		}
+	}
+	return on
+}
+
+// mostThings is how many locks are named with their processes.
+const mostThings = 3
+
+// things says what the processes waited for, and how many of them for each, and what most did.
+func (e *pgEvents) things() (text, most string) {
+	if len(e.on) == 1 {
+		for on := range e.on {
+			return "on " + on, on
+		}
+	}
+	n := map[string]float64{}
+	for on, k := range e.on {
+		n[lockedThing(on)] += float64(k)
+	}
+	names := attach.Largest(n)
+	if len(names) == 1 {
+		return "on " + names[0], names[0]
+	}
+	var list []string
+	rest := 0.0
+	for i, name := range names {
+		if i >= mostThings {
+			rest += n[name]
+			continue
+		}
+		list = append(list, fmt.Sprintf("%.0f on %s", n[name], name))
+	}
+	if rest > 0 {
+		list = append(list, fmt.Sprintf("%.0f on others", rest))
+	}
+	return strings.Join(list[:len(list)-1], ", ") + " and " + list[len(list)-1], names[0]
 }
 
 // text says what a process wants, behind its name.
@@ -152,13 +253,8 @@ func (e *pgEvents) locks(r *result) {
 	for _, v := range e.waits {
 		took = append(took, v)
 	}
-	what, n := "", 0
-	for on, k := range e.on {
-		if k > n || k == n && on < what {
-			what, n = on, k
-		}
-	}
-	line := fmt.Sprintf("%s waited for a lock, on %s most: %s", processes(len(took)), what, spread(took))
+	on, what := e.things()
+	line := fmt.Sprintf("%s waited for a lock, %s: %s", processes(len(took)), on, spread(took))
 	going := max(0, len(e.waits)-len(e.got))
 	ended := min(going, e.gaveUp) // by lock_timeout: they never got it
 	if ended > 0 {
@@ -174,7 +270,7 @@ func (e *pgEvents) locks(r *result) {
 		}
 	}
 	if going > 0 && len(took) > 1 {
-		line = fmt.Sprintf("%s waited for a lock, on %s most; where the log ends %d still wait, the longest for %s so far", processes(len(took)), what, going, dur(e.longestGoing()))
+		line = fmt.Sprintf("%s waited for a lock, %s; where the log ends %d still wait, the longest for %s so far", processes(len(took)), on, going, dur(e.longestGoing()))
 	}
 	r.figure(line)
 	e.queue.figure(r, e.waits, e.got)

@@ -94,8 +94,19 @@ func num(row map[string]string, columns ...string) float64 {
 	return v
 }
 
-// readTable reads one table from the first line on; nil if none starts there.
+// readTable reads one table from the first line on, with psql's time below it; nil if none starts
+// there.
 func readTable(lines []paste.Line) *sqlTable {
+	t := readForm(lines)
+	if t == nil {
+		return nil
+	}
+	t.time(lines)
+	return t
+}
+
+// readForm reads a table in whichever form it stands.
+func readForm(lines []paste.Line) *sqlTable {
 	first := strings.TrimSpace(lines[0].Text)
 	switch {
 	case lines[0].Command != "" || first == "" || len(first) > 64<<10:
@@ -375,6 +386,9 @@ func readResult(p *attach.Part, t *sqlTable) attach.Reading {
 	for _, l := range p.Lines {
 		if m := inSet.FindStringSubmatch(strings.TrimSpace(l.Text)); m != nil {
 			r.figure("the client waited " + m[2] + " for it")
+		}
+		if m := psqlTook.FindStringSubmatch(strings.TrimSpace(l.Text)); m != nil {
+			r.figure("the client waited " + m[1] + " for it")
 		}
 	}
 	r.Means = "No result with these columns is known: nothing is read from its values."

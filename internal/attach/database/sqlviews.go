@@ -18,6 +18,7 @@ var sqlViews = []sqlView{
 		"requesting_trx_id blocking_trx_id", "requesting_engine_transaction_id blocking_engine_transaction_id",
 		"blocked_pid blocking_statement", "key trx_id current_holding_trx_id"}, readBlocked},
 	{"TiDB deadlocks", []string{"deadlock_id try_lock_trx_id", "deadlock_id trx_holding_lock"}, readTiDBDeadlocks},
+	{"TiDB TRACE", []string{"operation startts duration"}, readTiDBTrace},
 	{"TiDB transactions", []string{"start_time current_sql_digest state",
 		"start_time current_sql_digest_text state", "id start_time waiting_start_time"}, readTiDBTrx},
 	{"innodb_trx", []string{"trx_id trx_state trx_started"}, readTrx},

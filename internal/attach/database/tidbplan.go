@@ -30,8 +30,10 @@ var (
 	rowsInSet  = pattern.New(`^\d+ rows? (in set|affected)`)
 	planTime   = pattern.New(`\btime: ?([\d.]+(?:ns|[µμu]s|ms|s|m|h)(?:[\d.]+(?:ms|s|m))*)`)
 	planEst    = pattern.New(`(?:^|[\s|│])(\d+\.\d\d)(?:[\s|│]|$)`)
-	actBefore  = pattern.New(`[\t|] *(\d+) *[\t|] *time:`)
-	planAct    = pattern.New(`(?:^|[\s|│])(\d+)(?:[\s|│]|$)`)
+	// planAfter is an estimate in plans that TiDB 4 decoded: a whole number behind the task.
+	planAfter = pattern.New(`[\t|] *(?:root|cop(?:\[\w+\])?|mpp\[\w+\]|batchCop\[\w+\]) *[\t|] *(\d+) *(?:[\t|]|$)`)
+	actBefore = pattern.New(`[\t|] *(\d+) *[\t|] *time:`)
+	planAct   = pattern.New(`(?:^|[\s|│])(\d+)(?:[\s|│]|$)`)
 	// planRows are the rows of an operator as TiDB 3 has them, beside its time.
 	planRows = pattern.New(`\bloops: ?\d+, rows: ?(\d+)`)
 	// planDisk is what an operator put on disk: the last of two columns of sizes.
@@ -192,6 +194,12 @@ func (o *operator) parse(actual bool) {
 			o.act, _ = number(a[1])
 		}
 	}
+	if m := planAfter.FindStringSubmatch(o.text); m != nil {
+		o.est, _ = number(m[1])
+	}
+	if strings.HasPrefix(o.name, foreignKey) {
+		o.time = value(o.text, "total")
+	}
 	if a := actBefore.FindStringSubmatch(o.text); a != nil && actual {
 		o.act, _ = number(a[1]) // a slow log has them behind the operator's words
 	}
@@ -236,6 +244,9 @@ func (o *operator) columns(header string) {
 		}
 	}
 }
+
+// foreignKey starts the names of operators that check or change what refers to the rows of another.
+const foreignKey = "Foreign_Key_"
 
 // howMany is the number of an operator's tasks or requests. Sums of its times are sums over them.
 func (o *operator) howMany(cop string) float64 {

@@ -1,7 +1,11 @@
 package database
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/whystall/whystall/internal/attach"
 )
@@ -28,8 +32,8 @@ func readTiDBDeadlocks(r *result, t *sqlTable) {
 	if text := valueOf(last, "current_sql_digest_text", "digest_text"); text != "" && text != "NULL" {
 		r.figure("one of its statements: " + short(text))
 	}
-	r.Means = "Transactions took locks in opposite orders, and one of them was ended, outside what whystall can look into."
-	r.outside("locks in the database's own tables, taken in opposite orders", line, 0)
+	r.Means = "Transactions waited for each other's locks in a circle, and one of them was ended, outside what whystall can look into."
+	r.outside(lockCircle, line, 0)
 	r.Not = "That it slowed others down: a deadlock is ended at once, and one transaction has to start again."
 }
 
@@ -60,4 +64,50 @@ func readTiDBTrx(r *result, t *sqlTable) {
 	r.outside("a lock in the database's own tables, which another transaction holds", line, 0)
 	r.next("SELECT * FROM information_schema.data_lock_waits",
 		"names the transaction that holds the lock, while it waits")
+}
+
+// traceSteps is how many steps of a trace are named.
+const traceSteps = 3
+
+// readTiDBTrace reads TRACE FORMAT='row': the steps of one statement, each with its start and how
+// long it took.
+func readTiDBTrace(r *result, t *sqlTable) {
+	type step struct {
+		name string
+		took float64
+	}
+	var steps []step
+	var first, last time.Time
+	for _, row := range t.rows {
+		took, ok := seconds(row["duration"])
+		at, err := time.Parse("15:04:05.999999999", row["startts"])
+		if !ok || err != nil {
+			continue
+		}
+		if end := at.Add(time.Duration(took * 1e9)); len(steps) == 0 || end.After(last) {
+			last = end
+		}
+		if len(steps) == 0 || at.Before(first) {
+			first = at
+		}
+		steps = append(steps, step{strings.TrimLeft(row["operation"], "│├└─ "), took})
+	}
+	if len(steps) == 0 {
+		r.Means = "Its steps cannot be read."
+		return
+	}
+	whole := last.Sub(first).Seconds()
+	r.figure("from the first step to the end of the last: " + dur(whole))
+	slices.SortStableFunc(steps, func(a, b step) int { return cmp.Compare(b.took, a.took) })
+	var list []string
+	for _, s := range steps[:min(traceSteps, len(steps))] {
+		list = append(list, s.name+" "+dur(s.took))
+	}
+	r.figure("its longest steps: " + strings.Join(list, ", "))
+	r.fact(FactStatement, whole*1e3, "")
+	r.Means = "It has the steps of one statement as TiDB ran it; what a step waited for is not in it."
+	if whole < quick {
+		r.Means = "The statement was fast when it was traced."
+	}
+	r.Not = "The steps hold those that run within them: their times do not add up. Other runs of the statement may differ."
 }
