@@ -69,7 +69,7 @@ func (p *picture) awaited(what string, n int) bool {
 func (p *picture) readRequests(r *attach.Reading) {
 	at := map[string]int{}
 	for i, s := range p.stacks {
-		if w := p.waits[i]; w.kind == waitChan && w.pool == "" && w.down == "" && !idle(s) && s.has(handlers...) {
+		if w := p.waits[i]; w.kind == waitChan && w.pool == "" && w.down == "" && !idle(s) && s.has(handlers...) && !s.streams() {
 			at[s.own().fn] += s.count
 		}
 	}
@@ -86,6 +86,9 @@ func (p *picture) readRequests(r *attach.Reading) {
 			Why: "says who ends these waits, and what that one did before"})
 	}
 }
+
+// streams reports whether a handler serves a stream of gRPC: it lasts as long as both sides want.
+func (s *stack) streams() bool { return s.has("google.golang.org/grpc.(*Server).processStreamingRPC") }
 
 // handlers are the calls below which a server's request runs.
 var handlers = []string{"net/http.HandlerFunc.ServeHTTP", "net/http.serverHandler.ServeHTTP",
@@ -305,6 +308,9 @@ func (p *picture) readCrowds(r *attach.Reading) {
 		if len(r.Signs) == 0 {
 			r.State = attach.CannotTell
 			r.Means = "so many goroutines at one channel are a leak, or a crowd behind one that serves them; a leak costs memory and work of GC, and is no cause of latency by itself"
+			if s.streams() {
+				r.Means = "so many handlers of one stream are as many clients that stay, or a leak: streams that nobody ends; a leak costs memory and work of GC, and is no cause of latency by itself"
+			}
 			r.Next = append(r.Next, attach.Next{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=1' a minute later", Why: "a number that only grows, while the load does not, is a leak"})
 		}
 	}

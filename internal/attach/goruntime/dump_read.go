@@ -31,6 +31,7 @@ type picture struct {
 	queues []*queue
 	locked int // waiters at locks
 	pools  map[string]int
+	likely map[string]bool // of pools: by their names only
 	downs  map[string]int
 	alike  *stack // the stack that most goroutines in channels have
 	same   int    // how many have it
@@ -41,7 +42,7 @@ type picture struct {
 }
 
 func lookAt(d *dump) *picture {
-	p := &picture{dump: d, kinds: map[waitKind]int{}, pools: map[string]int{}, downs: map[string]int{}}
+	p := &picture{dump: d, kinds: map[waitKind]int{}, pools: map[string]int{}, likely: map[string]bool{}, downs: map[string]int{}}
 	alike, remote := map[string]int{}, map[string]int{}
 	for _, s := range d.stacks {
 		w := classify(s)
@@ -59,6 +60,7 @@ func lookAt(d *dump) *picture {
 		}
 		if w.pool != "" {
 			p.pools[w.pool] += s.count
+			p.likely[w.pool] = w.likely
 		}
 		if w.down != "" {
 			p.downs[w.down] += s.count
@@ -342,6 +344,14 @@ func (p *picture) readPools(r *attach.Reading) {
 			r.Figures[0] = line
 		}
 		if i > 0 || n < manyWaiters && !stuck || len(r.Signs) > 0 {
+			continue
+		}
+		if p.likely[what] {
+			r.State = attach.CannotTell
+			r.Means = "goroutines wait inside a pool, by its name: for one of few things that others keep, or for what the pool does meanwhile"
+			r.Signs = append(r.Signs, attach.Sign{Cause: "pool-exhaustion", Grade: attach.Candidate, Share: ratio(float64(n), float64(p.n)), Proof: []string{line}})
+			r.Next = append(r.Next, attach.Next{Command: "whystall diagnose --pid PID",
+				Why: "says who ends these waits, and what that one did before"})
 			continue
 		}
 		r.State = attach.Ill

@@ -3,6 +3,8 @@ package goruntime
 import (
 	"fmt"
 	"strings"
+
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // permit says where those that wait for a turn do so. It reports whether they are stuck: some wait
@@ -35,6 +37,24 @@ func (p *picture) permit(what string) (site string, stuck bool) {
 		site = fmt.Sprintf(" (0x%x), %s, each for a minute", object, sitesText(places, nil))
 	}
 	return site, true
+}
+
+// poolTake is a method that takes something out of a pool, by the names of both.
+var poolTake = pattern.New(`^(.*\(\*\w*[Pp]ool(?:\[[^\]]*\])?\))\.(?i:get|acquire|borrow|take|check_?out|wait)(?:Turn|Conn|Connection|Client|Session|Resource|Context|Ctx|With|Vacant)*$`)
+
+// poolNamed is the pool in whose own code a goroutine waits to be given something; "": it does not.
+// A pool's own worker waits there for work. Who waits for a socket below it has its turn.
+func poolNamed(s *stack, kind waitKind) string {
+	if kind != waitChan && kind != waitCond && kind != waitSema || len(s.frames) == 0 {
+		return ""
+	}
+	own := s.own()
+	m := poolTake.FindStringSubmatch(own.fn)
+	if m == nil || packageOf(s.frames[len(s.frames)-1].fn) == packageOf(own.fn) ||
+		s.created != "" && packageOf(s.created) == packageOf(own.fn) {
+		return ""
+	}
+	return "what the pool " + m[1] + " hands out"
 }
 
 // turn is the call that waits for a turn, and who called it.

@@ -34,6 +34,7 @@ type wait struct {
 	fd     bool   // the lock is that of a file descriptor
 	once   bool   // sync.Once
 	pool   string // a limited thing that it waits for a turn of; "": none is known
+	likely bool   // by the names of the pool's type and method only
 	down   string // another server that it waits for; "": none is known
 }
 
@@ -44,7 +45,10 @@ func classify(s *stack) (w wait) {
 	if w.kind == waitLock || w.kind == waitRun {
 		return w
 	}
-	w.pool = poolOf(s)
+	if w.pool = poolOf(s); w.pool == "" {
+		w.pool = poolNamed(s, w.kind)
+		w.likely = w.pool != ""
+	}
 	if w.pool == "" && w.kind != waitSleep {
 		w.down = downstream(s)
 	}
