@@ -76,8 +76,14 @@ const (
 // meant a fence.
 func bare(s string) string {
 	s = strings.TrimPrefix(strings.TrimSpace(s), "remote:") // of git, before what a hook prints
+	if strings.Contains(s, "](http") {
+		s = numberLink.ReplaceAllString(s, "$1")
+	}
 	return strings.TrimPrefix(strings.Trim(strings.TrimSpace(s), "`"), `^\`)
 }
+
+// numberLink is a link that a web page made of some digits within a line.
+var numberLink = pattern.New(`\[(\d+)\]\(https?://[^)\s]*\)`)
 
 func dumpLine(s string) lineOf {
 	t := bare(s)

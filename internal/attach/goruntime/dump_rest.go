@@ -34,11 +34,11 @@ func (p *picture) readRest(r *attach.Reading) {
 	}
 }
 
-// openEnd reports whether the text ends within a stack, so that goroutines may be missing behind
-// it. Where no stack has its end, a person left them out.
+// openEnd reports whether the text ends within a stack, also right below its header, so that
+// goroutines may be missing behind it. Where no stack has its end, a person left them out.
 func (p *picture) openEnd() bool {
 	n := len(p.stacks)
-	return p.open || n > 1 && !p.counts && !p.timeless && !p.reversed && len(p.stacks[n-1].frames) > 0 &&
+	return p.open || n > 1 && !p.counts && !p.timeless && !p.reversed &&
 		!p.stacks[n-1].whole() && slices.ContainsFunc(p.stacks[:n-1], (*stack).whole)
 }
 
