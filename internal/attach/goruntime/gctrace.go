@@ -7,6 +7,7 @@ import (
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 var gctrace = &attach.Kind{
@@ -30,20 +31,37 @@ func claimGCTrace(lines []paste.Line) int {
 		if at < 0 {
 			break
 		}
-		n += 1 + wrapped(lines[n:], at)
+		_, more, _ := wrapped(lines[n:], at)
+		n += 1 + more
 	}
 	return n
 }
 
-// wrapped reports with 1 that a line was broken in two where somebody pasted it.
-func wrapped(lines []paste.Line, at int) int {
-	if _, ok := parseCycle(lines[0].Text[at:]); ok || len(lines) < 2 || gctraceAt(lines[1].Text) >= 0 {
-		return 0
+// mostPieces is in how many lines a gctrace line is looked for: an editor may have broken it behind
+// each comma.
+const mostPieces = 10
+
+// pieceOf is what the lines hold that a broken line goes on with.
+var pieceOf = pattern.New(`^\s*[0-9][0-9.+/>-]* ?(?:ms (?:clock|cpu)|MB(?: goal| stacks| globals)?|P(?: \(forced\))?),?\s*$`)
+
+// wrapped reads a gctrace line, and says how many of the lines below it are the rest of it.
+func wrapped(lines []paste.Line, at int) (c cycle, more int, ok bool) {
+	text := lines[0].Text[at:]
+	c, ok = parseCycle(text)
+	if ok || len(lines) < 2 || gctraceAt(lines[1].Text) >= 0 {
+		return c, 0, ok
 	}
-	if _, ok := joined(lines[0].Text[at:], lines[1].Text); ok {
-		return 1
+	if c, ok = joined(text, lines[1].Text); ok && !pieceOf.MatchString(lines[1].Text) {
+		return c, 1, true
 	}
-	return 0
+	c, ok = cycle{}, false
+	for i := 1; i < min(mostPieces, len(lines)) && pieceOf.MatchString(lines[i].Text) && lines[i].Command == ""; i++ {
+		text += " " + strings.TrimSpace(lines[i].Text)
+		if longer, whole := parseCycle(text); whole {
+			c, more, ok = longer, i, true
+		}
+	}
+	return c, more, ok
 }
 
 // joined reads a line that goes on in the next one. The log's own line may have come between: both
@@ -85,8 +103,8 @@ lines:
 		}
 		for _, text := range cyclesIn(line.Text[at:]) {
 			c, ok := parseCycle(text)
-			if !ok && i+1 < len(p.Lines) && wrapped(p.Lines[i:], at) == 1 {
-				c, ok = joined(line.Text[at:], p.Lines[i+1].Text)
+			if !ok {
+				c, _, ok = wrapped(p.Lines[i:], at)
 			}
 			if !ok {
 				if damaged++; damaged <= 3 {

@@ -25,6 +25,7 @@ type cycle struct {
 	five        bool    // Go 1.5: five clock phases
 	whole       bool    // before Go 1.5: all of the cycle but the sweep is one stop
 	coarse      bool    // its times are printed in whole ms
+	lazy        bool    // Go 1.3 and 1.4: live is of the cycle before, since this one sweeps later
 }
 
 // cpus is how many CPUs the process may use: the Ps, or fewer.
@@ -283,6 +284,10 @@ func parseStopped(line string) (c cycle, ok bool) {
 		if to, _, _ = strings.Cut(to, " "); isHeap {
 			c.before, _ = number(from)
 			c.live, _ = number(to)
+		}
+		// What is swept later is not free yet: the sizes are after the last cycle and before this one.
+		if c.lazy = strings.Contains(rest, " sweeps"); c.lazy {
+			c.before, c.live = c.live, c.before
 		}
 	}
 	return c, c.ps > 0

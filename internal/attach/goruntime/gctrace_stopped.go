@@ -42,7 +42,7 @@ func readStopped(r *run) attach.Reading {
 	g.Figures = []string{
 		fmt.Sprintf("a cycle stops the world for %s (median); worst %s (gc %d)",
 			last.stopped(attach.Median(all)), last.stopped(worst.stop1), worst.n),
-		fmt.Sprintf("heap %.0f MB before and %.0f MB after the last cycle", last.before, last.live),
+		last.sizes(),
 		tookPart(r.cycles),
 	}
 	if worst.stop1 > 0 {
@@ -83,6 +83,14 @@ func readStopped(r *run) attach.Reading {
 			Why: "Go 1.5 and later mark beside the program; Go 1.8 and later mostly stop it for less than 1 ms"}}
 	}
 	return g
+}
+
+// sizes says what the last cycle's line prints of the heap.
+func (c *cycle) sizes() string {
+	if c.lazy {
+		return fmt.Sprintf("heap %.0f MB after the cycle before the last, %.0f MB when the last one started", c.live, c.before)
+	}
+	return fmt.Sprintf("heap %.0f MB before and %.0f MB after the last cycle", c.before, c.live)
 }
 
 // stopped writes a stop's length, which may be printed in whole ms only.
