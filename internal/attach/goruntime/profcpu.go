@@ -52,12 +52,15 @@ var runtimeStarts = []string{"runtime.goexit", "runtime.main", "runtime.mcall",
 // off.
 var gcRoots = []string{"runtime.gcBgMarkWorker", "runtime.gcAssistAlloc", "runtime.bgsweep", "runtime.bgscavenge"}
 
-// gcInside are functions of marking, for outputs that show only the largest.
+// gcInside are functions of marking and sweeping, for outputs that show only the largest. Those
+// that allocation calls as well, such as heapBitsSetType, are none.
 var gcInside = []string{"runtime.scanobject", "runtime.scanObject", "runtime.scanSpan",
 	"runtime.greyobject", "runtime.findObject", "runtime.markBits", "runtime.(*gcWork)",
 	"runtime.gcDrain", "runtime.scanblock",
 	"runtime.gcmarknewobject", "runtime.tryDeferToSpanScan", "runtime.(*gcBits)",
-	"runtime.heapBits", "runtime.(*lfstack)", "runtime.gcMarkDone", "runtime.wbBufFlush",
+	"runtime.heapBits.bits", "runtime.heapBits.next", "runtime.heapBits.isPointer",
+	"runtime.heapBits.morePointers", "runtime.heapBitsForObject", "runtime.heapBitsSweepSpan",
+	"runtime.(*lfstack)", "runtime.gcMarkDone", "runtime.wbBufFlush",
 	"runtime.spanClass.sizeclass", "runtime.(*mspan).moveInlineMarks",
 	"runtime.typePointers", "runtime.getempty", "runtime.trygetfull", "runtime.spanOf",
 	"runtime.(*spanInlineMarkBits)", "internal/runtime/gc/scan."}

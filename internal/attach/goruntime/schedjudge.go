@@ -179,7 +179,13 @@ func judgeSched(r *attach.Reading, samples []snapshot, long int, perP []float64)
 			Why: "shows which goroutines queue, and what has the Ps meanwhile"}}
 	case long > 0:
 		r.State = attach.CannotTell
-		r.Means = fmt.Sprintf("runnable goroutines queue in %s: a burst, of which these samples say no more", often)
+		waiting := 0
+		for _, s := range samples {
+			if s.runnable() > 0 {
+				waiting++
+			}
+		}
+		r.Means = fmt.Sprintf("runnable goroutines are queued in %d of %d samples, and in %d the queue is long while no P is idle: for how long, these samples do not say", waiting, n, long)
 		r.Next = []attach.Next{{Command: "GODEBUG=schedtrace=100", Why: "more samples say how often it comes"}}
 	default:
 		judgeShort(r, samples, perP)
