@@ -32,6 +32,7 @@ const roachLive = `^[IWEF]\d{6} \d\d:\d\d:\d\d\.\d+ .*(?:slow heartbeat took [\d
 var (
 	roachBeat = pattern.New(`slow heartbeat took ([\d.]+m?s)`)
 	roachUse  = pattern.New(`runtime stats: .*, ([\d.]+)/([\d.]+) %\(u/s\)time, ([\d.]+) %gc`)
+	roachHas  = pattern.New(`runtime stats: ([\d.]+ [KMGT]?i?B) RSS, (\d+) goroutines, .* ([\d.]+) ?(?:CGO|cgo)/sec`)
 	roachLine = pattern.New(`disk slowness detected: |disk stall detected: |slow (?:non-blocking )?raft commit: |file write stall detected: |` + roachLive)
 	roachDisk = pattern.New(`(?:disk slowness|disk stall|file write stall) detected: (?:unable to sync log files within ([\d.]+m?s)|.*?(?:for|been ongoing for) ([\d.]+m?s)?)`)
 )
@@ -41,7 +42,9 @@ type roachSaid struct {
 	disk, commits, beats, missed int
 	limit                        string
 	slow                         float64 // the longest heartbeat, in s
-	cpus, gc                     float64 // of the line with the most CPU; the collector in percent
+	cpus, gc                     float64 // of the line with the most CPU; stops in percent of the time
+	asPrinted                    string  // its CPU, where the unit is not known; "": it is
+	memory                       string  // the last line's memory, goroutines and calls of C
 	used                         bool
 }
 
@@ -52,6 +55,13 @@ func (s *roachSaid) line(text string) {
 		if cpus := (user + system) / 100; !s.used || cpus > s.cpus {
 			s.cpus, s.used = cpus, true
 			s.gc, _ = number(m[3])
+			// Versions that print two decimals call CPUs per cent as well.
+			if s.asPrinted = ""; twoDecimals(m[1]) {
+				s.asPrinted = m[1] + "/" + m[2]
+			}
+		}
+		if m := roachHas.FindStringSubmatch(text); m != nil {
+			s.memory = fmt.Sprintf("%s resident, %s goroutines, %s calls of C a second", m[1], m[2], m[3])
 		}
 	} else if m := roachBeat.FindStringSubmatch(text); m != nil {
 		s.beats++
@@ -120,7 +130,20 @@ func (s *roachSaid) alive(r *result) {
 			r.Not = "Which of them it was. A node that misses it is not dead: it loses its leases."
 		}
 	}
-	if s.used {
-		r.figure(fmt.Sprintf("the process used %s CPUs by its own count, and its collector %s %% of them", three(s.cpus), three(s.gc)))
+	if s.memory != "" {
+		r.figure(s.memory)
 	}
+	switch {
+	case !s.used:
+	case s.asPrinted != "":
+		r.figure(fmt.Sprintf("its own count of CPU (user/system) is %s, called per cent, which may be CPUs; stops of the world took %s %% of the time", s.asPrinted, three(s.gc)))
+	default:
+		r.figure(fmt.Sprintf("the process used %s CPUs by its own count; stops of the world took %s %% of the time", three(s.cpus), three(s.gc)))
+	}
+}
+
+// twoDecimals reports whether a number has them.
+func twoDecimals(s string) bool {
+	_, decimals, _ := strings.Cut(s, ".")
+	return len(decimals) == 2
 }
