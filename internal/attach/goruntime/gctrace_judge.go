@@ -54,6 +54,9 @@ func judgeGC(g *attach.Reading, s gcSum, cs []cycle) {
 		g.Next = []attach.Next{{Command: "whystall diagnose --pid PID",
 			Why: "shows who was waited for when it comes again"}}
 	default:
+		if b := densest(cs); b != nil && judgeBurst(g, s, cs, b) {
+			return
+		}
 		judgeWell(g, s)
 		if s.start && g.Not == "" {
 			g.Not = fmt.Sprintf("that it stays so: these cycles are of the program's first %s",
@@ -132,7 +135,7 @@ func judgeStretched(g *attach.Reading, s gcSum, cs []cycle, stretched, long bool
 	g.Facts = append(g.Facts, attach.Fact{Name: FactGCStretched, Value: float64(max(1, s.longStops))})
 	g.Means = strings.Join(what, "; ") + ": the threads of the process were kept off their CPUs, or one was waited for"
 	g.Not = "that a stop used CPU: that figure is the Ps times the wall time by arithmetic, and the first one holds the initiator's own wait for a CPU as well"
-	causes := []string{"cpu-throttled", "cpu-contention", "gomaxprocs-over-quota"}
+	causes := []string{"cpu-contention", "cpu-throttled", "gomaxprocs-over-quota"}
 	short := long && !stretched && s.worstStop < 2*longStop
 	switch {
 	case short: // a quota withholds CPUs for longer, and other threads take a time slice or more
@@ -140,7 +143,7 @@ func judgeStretched(g *attach.Reading, s gcSum, cs []cycle, stretched, long bool
 		g.Means = strings.Join(what, "; ") +
 			": a goroutine that clears or copies much memory, or before Go 1.14 one that loops without a call, cannot be stopped before it is done; or a thread of the process was kept off its CPU"
 	case !stretched:
-		causes = []string{"stw-pause", "cpu-throttled", "cpu-contention"}
+		causes = []string{"stw-pause", "cpu-contention", "cpu-throttled"}
 		if cs[0].ps >= manyPs {
 			causes = append(causes, "gomaxprocs-over-quota")
 		}
@@ -150,7 +153,7 @@ func judgeStretched(g *attach.Reading, s gcSum, cs []cycle, stretched, long bool
 	}
 	g.Next = []attach.Next{
 		{Command: "cat /sys/fs/cgroup/CGROUP/cpu.stat /sys/fs/cgroup/CGROUP/cpu.max",
-			Why: "nr_throttled that rises under load: the quota; else neighbours' CPU use"},
+			Why: "only a container or a unit of systemd has a quota: nr_throttled that rises under load; else neighbours' CPU use"},
 		{Command: "whystall diagnose --pid PID", Why: "shows what the threads lacked during each stop"},
 	}
 }

@@ -285,7 +285,7 @@ func parseStopped(line string) (c cycle, ok bool) {
 			c.before, _ = number(from)
 			c.live, _ = number(to)
 		}
-		// What is swept later is not free yet: the sizes are after the last cycle and before this one.
+		// What is swept later is not free yet: they are after the last cycle and before this one.
 		if c.lazy = strings.Contains(rest, " sweeps"); c.lazy {
 			c.before, c.live = c.live, c.before
 		}

@@ -28,6 +28,65 @@ func pace(cs []cycle, perSecond float64) string {
 	return often(perSecond)
 }
 
+// A burst is so many cycles, each within so many medians of the one before, that come so many times
+// as fast as all do.
+const (
+	burstLeast = 10
+	burstApart = 4
+	burstFast  = 2.0
+)
+
+// densest is the longest burst of a run; nil: there is none.
+func densest(cs []cycle) (best []cycle) {
+	var apart []float64
+	for i := 1; i < len(cs); i++ {
+		if cs[i].n == cs[i-1].n+1 {
+			apart = append(apart, cs[i].at-cs[i-1].at)
+		}
+	}
+	near := burstApart * attach.Median(apart)
+	from := 0
+	for i := 1; i <= len(cs); i++ {
+		if i < len(cs) && cs[i].n == cs[i-1].n+1 && cs[i].at-cs[i-1].at <= near {
+			continue
+		}
+		if i-from > len(best) {
+			best = cs[from:i]
+		}
+		from = i
+	}
+	n := len(best)
+	if n < burstLeast || n == len(cs) {
+		return nil
+	}
+	all, own := cs[len(cs)-1].at-cs[0].at, best[n-1].at-best[0].at
+	if own <= 0 || all <= 0 || float64(n-1)/own < burstFast*float64(len(cs)-1)/all {
+		return nil
+	}
+	return best
+}
+
+// judgeBurst says what GC costs while a burst lasts, if that is much. A mean over all the time hides
+// it.
+func judgeBurst(g *attach.Reading, s gcSum, cs, burst []cycle) bool {
+	b := sumGC(burst)
+	used := b.cpuShare - b.stopShare
+	if used < someCPU || b.markShare < gcMarking || 2*b.forced > len(burst) {
+		return false
+	}
+	line := fmt.Sprintf("%d of %s come within %s, %s a second: GC marks %s of that time on %s of the Ps' time (%s by assists), and stops the world for %s",
+		len(burst), count(len(cs), "cycle", "cycles"), seconds(b.span), each(b.perSecond),
+		percent(b.markShare), percent(used), percent(b.assistAll), percent(b.stopShare))
+	g.State = attach.CannotTell
+	g.Figures = append([]string{line}, g.Figures...)
+	g.Means = "GC comes in bursts: over all the time it costs little, and who works in a burst is slower; " + s.stopsAtMost()
+	g.Not = "how often such a burst comes, and how long it lasts in all"
+	g.Signs = []attach.Sign{{Cause: "frequent-gc", Grade: attach.Candidate, Share: b.cpuShare, Proof: []string{line}}}
+	g.Next = []attach.Next{{Command: "GODEBUG=gctrace=1 for a minute under load",
+		Why: "says how much of the time is such bursts"}}
+	return true
+}
+
 // Marking whose longest is so many times the median is worth a word, and so is such a share of it
 // that goroutines did which allocate.
 const (
