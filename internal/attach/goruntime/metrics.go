@@ -334,13 +334,16 @@ var runtimeMetrics = &attach.Kind{
 	Name:  "runtime/metrics",
 	Hints: []string{"/gc/", "/sched/", "/cpu/classes/", "/memory/classes/", "/sync/mutex/", "/cgo/"},
 	Claim: func(lines []paste.Line) int {
-		found := 0
+		found, valued := 0, 0
 		n := while(lines, func(s string) bool {
 			names := len(runtimeMetric.FindAllString(s, 200))
 			found += names
+			if names > 0 && !metricInWords.MatchString(s) {
+				valued++
+			}
 			return names > 0 || found > 0 && (strings.Trim(s, "{}[], \t") == "" || runtimeClock.MatchString(s))
 		})
-		return attach.ClaimIf(found >= 2, n)
+		return attach.ClaimIf(found >= 2 && valued > 0, n)
 	},
 	Reports: true,
 	Read:    readRuntimeMetrics,
@@ -349,6 +352,9 @@ var runtimeMetrics = &attach.Kind{
 // runtimeMetric finds "/gc/heap/live:bytes 4194304", also with a colon, "=" or quotes between. The
 // unit behind the colon tells a name from a path.
 var runtimeMetric = pattern.New(`(?:^|[\s"'{,(\[=|])(/(?:gc|sched|cpu|memory|sync|cgo|godebug)/[\w/.-]+:[a-z-]{4,16})["')\]]*[ \t]*(?:[:=]|=>|,)?[ \t]*["'({]?([0-9][0-9.]*(?:[eE][+-]?[0-9]+)?)?`)
+
+// metricInWords is a name at the end of a sentence of documentation, which is no reading of it.
+var metricInWords = pattern.New(`[A-Za-z]+ [A-Za-z]+[ ,]+(?:or )?/(?:gc|sched|cpu|memory|sync|cgo|godebug)/[\w/.-]+:[a-z-]+[ .]*$`)
 
 // runtimeClock is a time that a program puts among them.
 var runtimeClock = pattern.New(`^[\w \t-]{0,40}time["']?[:=][ \t]*\S+$`)
