@@ -282,8 +282,14 @@ func headSums(s string) (sums, bool) {
 func memStatsFigures(r *attach.Reading, lines []paste.Line) {
 	at := slices.IndexFunc(lines,
 		func(l paste.Line) bool { return strings.HasPrefix(strings.TrimSpace(l.Text), "# runtime.MemStats") })
-	if at >= 0 {
-		memFieldsOf(lines[at:]).figures(r)
+	if at < 0 {
+		return
+	}
+	m := memFieldsOf(lines[at:])
+	m.figures(r)
+	if len(m.pauses) > 0 {
+		r.Means += fmt.Sprintf("; of the last %s the longest took %s", count(len(m.pauses), "stop of the world", "stops of the world"), ms(slices.Max(m.pauses)/1e6))
+		r.Not = "when these stops were, nor what requests waited for"
 	}
 }
 

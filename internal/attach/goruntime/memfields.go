@@ -304,6 +304,12 @@ func (m *memFields) figures(r *attach.Reading) {
 				finding.Bytes(int64(min(holes, 1e18))))
 		}
 	}
+	for _, name := range []string{"stackinuse", "stack"} {
+		if v, ok := m.v[name]; ok && v >= keptLeast {
+			heap = append(heap, "stacks "+size(name))
+			break
+		}
+	}
 	if has("nextgc") {
 		heap = append(heap, "goal "+size("nextgc"))
 	}

@@ -43,6 +43,7 @@ type profile struct {
 	differ    bool    // from another profile: what is negative is less
 	shown     float64 // the share of the total that a table shows; 0: all, or not printed
 	partial   bool    // a table shows the first rows only
+	lacking   bool    // rows that its head counts are not in the text
 	headless  bool    // its title and the rows above are cut off
 	byCum     bool    // these are sorted by the sum with what a function calls
 	flat      map[string]float64
@@ -226,6 +227,9 @@ func (p *profile) figures(r *attach.Reading, unit func(float64) string) {
 	own, all := p.busiest()
 	if fn := most(p.flat, named); fn != "" && fn == own {
 		where := "most"
+		if p.lacking {
+			where = "most of what is shown"
+		}
 		if p.softFloat() > 0 {
 			where = "most outside the runtime"
 		}
@@ -242,7 +246,7 @@ func (p *profile) figures(r *attach.Reading, unit func(float64) string) {
 		}
 	} else if fn != "" {
 		of := ""
-		if p.headless || p.partial && p.byCum {
+		if p.headless || p.lacking || p.partial && p.byCum {
 			of = ", of what is shown"
 		}
 		r.Figures = append(r.Figures, fmt.Sprintf("most in itself%s: %s, %s%s", of, fn, unit(p.flat[fn]), p.of(p.flat[fn]))+
@@ -250,7 +254,7 @@ func (p *profile) figures(r *attach.Reading, unit func(float64) string) {
 	}
 	if own != "" && p.cum[own] >= worthNaming*p.total {
 		outside := "outside the runtime"
-		if p.headless || p.partial && !p.byCum {
+		if p.headless || p.lacking || p.partial && !p.byCum {
 			outside = "of what is shown, outside the runtime"
 		}
 		if p.cum[most(p.cum, func(fn string) bool { return strings.HasPrefix(fn, "net/http.") })] > p.cum[own] {
@@ -378,6 +382,15 @@ func (p *profile) readRows(unit string) attach.Reading {
 		r.Figures = append(r.Figures, fmt.Sprintf("%s: %s%s in itself, %s%s with what it calls", fn, write(p.flat[fn]), p.of(p.flat[fn]), write(p.cum[fn]), p.of(p.cum[fn])))
 	}
 	return r
+}
+
+// tellMissing says that the text has few of a table's rows, so that nothing follows from them.
+func (p *profile) tellMissing(r *attach.Reading) {
+	if !p.lacking || r.State != attach.Healthy {
+		return
+	}
+	r.State = attach.CannotTell
+	r.Means = fmt.Sprintf("the rows that are shown have %s of the whole; what has the rest is cut off, or was not asked for", percent(p.shown))
 }
 
 // tell adds to the first figure how much of the whole a table shows, where that is little.

@@ -105,6 +105,22 @@ func (t *tables) take(text string) {
 	}
 }
 
+// leastRows is the share of what a table's head promises from which its rows are all there.
+const leastRows = 0.25
+
+// missing notes that rows of a table are cut off, or were not asked for: those that are there have
+// less than its head says.
+func (p *profile) missing(rows int) {
+	sum := 0.0
+	for _, v := range p.flat {
+		sum += v
+	}
+	if rows == 0 || p.differ || p.total <= 0 || p.shown < leastRows || sum >= leastRows*p.shown*p.total {
+		return
+	}
+	p.shown, p.partial, p.lacking = sum/p.total, true, true
+}
+
 // locksListed reports whether the last table would have a row of a lock that many wait for. Rows
 // are sorted by their own sum and then by name, or by the sum with what they call.
 func (t *tables) locksListed() bool {

@@ -2,6 +2,7 @@ package goruntime
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
@@ -323,6 +324,7 @@ func readPprof(part *attach.Part) attach.Reading {
 	}
 	t.closeTrace()
 	p := t.p
+	p.missing(t.rows)
 	p.unseen, p.byCum, p.headless = !t.locksListed(), t.byCum, t.rows > 0 && t.titles == 0
 	if p.total == 0 {
 		p.total = t.byRow
@@ -351,6 +353,10 @@ func readPprof(part *attach.Part) attach.Reading {
 		return p.readRows(t.unit)
 	}
 	if len(p.flat)+len(p.stacks)+t.titles == 0 {
+		if p.total == 0 && !slices.ContainsFunc(part.Lines, ofProfile) {
+			return attach.Reading{Title: "a line of pprof's own", State: attach.Context,
+				Means: "what it shows went into a file, or is not here", Not: "anything by itself"}
+		}
 		return attach.Reading{Title: "the head of pprof's output", State: attach.Context,
 			Means: "it says of which profile the tables below it are", Not: "anything by itself"}
 	}
@@ -368,10 +374,18 @@ func readPprof(part *attach.Part) attach.Reading {
 		title = "difference of two profiles, as pprof prints it"
 	}
 	r := p.read(title)
+	p.tellMissing(&r)
 	if text := t.neighbours(); t.rows == 1 && text != "" {
 		r.Figures = append(r.Figures, text)
 	}
 	return r
+}
+
+// ofProfile reports whether a line says which profile it is, or of which program.
+func ofProfile(l paste.Line) bool {
+	t := strings.TrimSpace(l.Text)
+	return strings.HasPrefix(t, "File: ") || strings.HasPrefix(t, "Type: ") || strings.HasPrefix(t, "Main binary") ||
+		strings.HasPrefix(t, "Fetching profile ") || strings.HasPrefix(t, "Saved profile in ")
 }
 
 // readNameless reads a table whose functions have no names.
