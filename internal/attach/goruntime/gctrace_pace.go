@@ -66,8 +66,8 @@ func densest(cs []cycle) (best []cycle) {
 	return best
 }
 
-// judgeBurst says what GC costs while a burst lasts, if that is much. A mean over all the time hides
-// it.
+// judgeBurst says what GC costs while a burst lasts, if that is much. A mean over all the time
+// hides it.
 func judgeBurst(g *attach.Reading, s gcSum, cs, burst []cycle) bool {
 	b := sumGC(burst)
 	used := b.cpuShare - b.stopShare
