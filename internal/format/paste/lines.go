@@ -30,6 +30,7 @@ func Lines(data []byte) []Line {
 	for i := range out {
 		l := &out[i]
 		l.code()
+		l.bold()
 		if elided(l.Text) {
 			l.Text, l.Elided = "", true
 		}
@@ -46,6 +47,16 @@ func Lines(data []byte) []Line {
 func (l *Line) code() {
 	if n := len(l.Text); n > 2 && l.Text[0] == '`' && l.Text[n-1] == '`' && strings.Count(l.Text, "`") == 2 {
 		l.Text = l.Text[1 : n-1]
+	}
+}
+
+// bold takes off the marks of a line that somebody set in bold, from its first word on.
+func (l *Line) bold() {
+	text, ok := strings.CutPrefix(l.Text, "**")
+	in, after, closed := strings.Cut(text, "**")
+	if ok && closed && in != "" && in[0] != ' ' && in[0] != '*' && !strings.HasSuffix(in, " ") &&
+		!strings.Contains(after, "*") {
+		l.Text = in + after
 	}
 }
 

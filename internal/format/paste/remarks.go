@@ -8,7 +8,7 @@ import (
 )
 
 // remark is what a person wrote behind a tool's line: "<-- here", "# 1 runnable of 93".
-var remark = pattern.New(`\s+(?:<[-=<]+|←|⇐|<<+|#+ |//+ |\(!+\)|/\*).*$`)
+var remark = pattern.New(`\s*<-+ .*$|\s+(?:<[-=<]+|←|⇐|<<+|#+ |//+ |\(!+\)|/\*).*$`)
 
 // leftOut is a remark that stands for lines which the person left out.
 var leftOut = pattern.New(`^\s*(?:#|//|;|\*)?\s*(?:\[ ?(?:\.\.\.|…) ?\]|\.\.\.|…|<\s*(?:snip|snipped|cut|truncated|omitted)\s*>|\[(?:snip|snipped|cut|truncated|omitted)\])\s*$`)

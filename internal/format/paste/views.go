@@ -3,6 +3,7 @@ package paste
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
@@ -91,6 +92,9 @@ func stripped(lines []Line, re *pattern.Regexp) []Line {
 			continue
 		}
 		if at := re.FindStringIndex(l.Text); at != nil {
+			if t := prefixTime(l.Text[:at[1]]); l.Time.IsZero() {
+				l.Time = t
+			}
 			l.Text = strings.TrimRight(l.Text[at[1]:], " \t")
 			l.prompt()
 		}
@@ -103,6 +107,16 @@ func stripped(lines []Line, re *pattern.Regexp) []Line {
 		}
 	}
 	return out
+}
+
+// prefixTime is the date and time of a prefix; zero: it has none.
+func prefixTime(prefix string) time.Time {
+	text := strings.Trim(prefix, " \t[]():")
+	if len(text) < len(time.DateTime) || len(text) > 2*len(time.DateTime) {
+		return time.Time{}
+	}
+	t, _ := time.Parse(time.DateTime, strings.Replace(text, "T", " ", 1))
+	return t
 }
 
 // Widths at which terminals and mails break lines.
