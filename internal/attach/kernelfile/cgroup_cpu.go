@@ -286,6 +286,11 @@ func (g cpuGroup) judge(r *attach.Reading, by func(string) float64, quota string
 	sign := attach.Sign{Cause: "cpu-throttled", Share: min(1, share), Proof: r.Figures[:min(2, len(r.Figures))]}
 	small := ns > 0 && each < throttledLonger
 	switch {
+	case r.Boot && periods < periodsYoung && throttled == 0:
+		r.State = attach.CannotTell
+		r.Means = fmt.Sprintf("Only %s in which the group ran are counted, none of which the quota stopped: it is young or hardly runs.",
+			plural(int(periods), "period", "periods"))
+		return
 	case share < throttledFew || small:
 		r.State, sign.Grade, r.Next = attach.Healthy, attach.Against, nil
 		r.Means = "The quota stopped the group in next to none of its periods."

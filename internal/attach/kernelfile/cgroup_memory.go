@@ -124,7 +124,7 @@ func (g memGroup) read() attach.Reading {
 		r.Means = "Neither this level of the cgroup nor one above it has a memory limit."
 		r.Not = cmp.Or(r.Not, "whether the host's memory is short, and what requests waited for")
 	case len(g.stats) > 0:
-		r.Means = "It says what the memory is; without the limit it cannot say whether it is short."
+		r.Means = "It says what the memory is; whether it is short only the group's limit and events tell."
 		if r.State == attach.Healthy && r.Boot {
 			r.State = attach.Context
 		}

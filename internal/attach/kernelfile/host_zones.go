@@ -52,7 +52,10 @@ var zoneinfo = &attach.Kind{
 func readZoneinfo(p *attach.Part) attach.Reading {
 	r := attach.Reading{Title: "/proc/zoneinfo", State: attach.Healthy, Glance: true}
 	name := "a zone"
-	type marks struct{ free, min, low, high, managed float64 }
+	type marks struct {
+		free, min, low, high, managed float64
+		hasManaged                    bool // grep -A 4 leaves it out
+	}
 	nodes := map[string]*marks{} // an allocation may fall back to another zone of its node
 	zones := map[string]*marks{}
 	var order []string
@@ -87,13 +90,13 @@ func readZoneinfo(p *attach.Part) attach.Reading {
 		case "high":
 			z.high = v
 		case "managed":
-			z.managed = v
+			z.managed, z.hasManaged = v, true
 		}
 	}
 	var short []string
 	for _, n := range order {
 		z := zones[n]
-		if z.managed < zoneLeast && len(order) > 1 || z.high == 0 {
+		if z.hasManaged && z.managed < zoneLeast && len(order) > 1 || z.high == 0 {
 			continue
 		}
 		r.Figures = append(r.Figures, fmt.Sprintf("%s: %s free; watermarks min %s, low %s, high %s",

@@ -14,6 +14,7 @@ import (
 // oomReport is what the kernel prints before it kills a process for lack of memory.
 type oomReport struct {
 	seen    bool
+	open    bool    // the line that starts a report was read last, and not yet whom it blames
 	group   bool    // a cgroup's limit was reached, and not the host's memory
 	cgroup  string  // whose limit
 	usage   float64 // of the group, bytes

@@ -225,6 +225,11 @@ func (r *report) event(e *event, text string, now *task) *task {
 		r.rcu.starved(m)
 	case oomDetail:
 		r.oom.read(text)
+		asked := strings.Contains(text, "invoked oom-killer")
+		if !asked && r.oom.open { // the same report goes on
+			r.counts[oomDetail]--
+		}
+		r.oom.open = asked
 	case oomKill, oomGroup:
 		head := printed(m[2] + " (pid " + m[1] + ")")
 		r.killed = append(r.killed, head+r.residentOf(m[3]))

@@ -13,6 +13,7 @@ import (
 const (
 	FactMemTotal     attach.FactName = "/host/memory/total:bytes"
 	FactMemAvailable attach.FactName = "/host/memory/available:bytes"
+	factPageCache    attach.FactName = "/host/memory/page-cache:bytes" // buffers included
 	FactHostAnonHuge attach.FactName = "/host/memory/anon-huge:bytes"
 )
 
@@ -123,6 +124,9 @@ func readMeminfo(p *attach.Part) attach.Reading {
 	}
 	if total > 0 {
 		r.Facts = append(r.Facts, attach.Fact{Name: FactMemTotal, Value: total})
+	}
+	if m.has("Cached") {
+		r.Facts = append(r.Facts, attach.Fact{Name: factPageCache, Value: m.get("Cached") + m.get("Buffers")})
 	}
 	if m.has("AnonHugePages") {
 		r.Facts = append(r.Facts, attach.Fact{Name: FactHostAnonHuge, Value: m.get("AnonHugePages")})

@@ -248,8 +248,14 @@ func readVmstatPair(all []sample, g grown) attach.Reading {
 		Figures: []string{stallGrowth(g, alloc, compact)},
 		Not:     "whose threads stalled, and for how long: these are counters of the host",
 	}
-	if g.to.sum("pgsteal_") > 0 {
+	if hasCounter(g.to, "pgsteal_kswapd") || hasCounter(g.to, "pgsteal_direct") {
 		r.Figures = append(r.Figures, reclaimText(direct, kswapd)+" meanwhile")
+	} else if hasCounter(g.to, "pgsteal_") { // before Linux 3.4 by zone, whoever reclaims
+		text := number(g.byPrefix("pgsteal_")) + " pages reclaimed meanwhile"
+		if g.to.has("kswapd_steal") {
+			text += ", " + number(g.by("kswapd_steal")) + " of them by kswapd"
+		}
+		r.Figures = append(r.Figures, text)
 	}
 	var read []string
 	if g.to.has("pgmajfault") {
