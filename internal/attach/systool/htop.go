@@ -94,8 +94,8 @@ func readHtop(p *attach.Part) attach.Reading {
 			if !ok {
 				continue
 			}
-			u, _ := size(used, 1)
 			a, _ := size(all, 1)
+			u, _ := size(used, htopUnit(used, all))
 			if m[1] == "Swp" {
 				s.mem.swapUsed, s.mem.swap = u, a
 			} else {
@@ -163,6 +163,16 @@ func readHtop(p *attach.Part) attach.Reading {
 		v.room(c, s.mem.total > 0)
 	}
 	return v.done()
+}
+
+// htopUnit is the unit of what is used. Older versions write it once, behind all of it: 581/3916MB.
+func htopUnit(used, all string) float64 {
+	digits := strings.TrimRight(all, "KMGTiB")
+	if _, bare := number(used); !bare || digits == all {
+		return 1
+	}
+	unit, _ := size("1"+all[len(digits):], 1)
+	return unit
 }
 
 // mostOf says that one process uses nearly all of what the CPUs do. Its row has the CPU time of all

@@ -219,11 +219,12 @@ type device struct {
 	rawait, wawait, fawait, await float64 // ms
 	queue, util                   float64
 	extended                      bool
-	counted                       bool    // its queue is not in the paste, and follows from the rest
-	read, written                 float64 // bytes a second
-	wrote                         bool    // nearly all of what it moved was written
-	peak                          float64 // ms: the longest await of one report in which it was not at ease
-	peakRate                      float64 // requests a second then
+	has                           map[string]bool // of r_await and w_await, which are in the paste
+	counted                       bool            // its queue is not in the paste, and follows from the rest
+	read, written                 float64         // bytes a second
+	wrote                         bool            // nearly all of what it moved was written
+	peak                          float64         // ms: the longest await of one report in which it was not at ease
+	peakRate                      float64         // requests a second then
 }
 
 func devices(all []report) (out []device) {
@@ -245,6 +246,10 @@ func devices(all []report) (out []device) {
 			d.written = m("wkB/s", "kB_wrtn/s") + 512*m("wr_sec/s", "wsec/s", "Blk_wrtn/s") + 1<<20*m("wMB/s", "MB_wrtn/s")
 			d.wrote = d.written > 0 && d.read < 0.05*d.written
 			_, d.extended = r.disks[name].get("%util")
+			d.has = map[string]bool{}
+			for _, c := range []string{"r_await", "w_await"} {
+				_, d.has[c] = r.disks[name].get(c)
+			}
 			_, queue := r.disks[name].get("aqu-sz")
 			_, older := r.disks[name].get("avgqu-sz")
 			if !queue && !older { // Little's law: what arrives in a second times how long it stays
@@ -280,7 +285,11 @@ func (d device) slowest() string {
 func (d device) String() string {
 	var parts []string
 	if d.rawait > 0 || d.wawait > 0 {
-		parts = append(parts, fmt.Sprintf("r_await %s ms, w_await %s ms", plain(d.rawait), plain(d.wawait)))
+		for _, c := range []string{"r_await", "w_await"} {
+			if ms := map[string]float64{"r_await": d.rawait, "w_await": d.wawait}[c]; d.has[c] {
+				parts = append(parts, c+" "+plain(ms)+" ms")
+			}
+		}
 	} else if d.await > 0 {
 		parts = append(parts, fmt.Sprintf("await %s ms", plain(d.await)))
 	}
