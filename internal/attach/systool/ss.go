@@ -66,6 +66,11 @@ var ssInfo = pattern.New(`\b(rto:\d|rtt:[\d.]+/|cwnd:\d|mss:\d+|skmem:\(|bytes_a
 // ssSums are the lines of ss -s.
 var ssSums = pattern.New(`^(Total: \d+|TCP: +\d+ \(estab|Transport +Total|(\*|RAW|UDP|TCP|INET|FRAG)\s+\d+\s+\S+\s+\S+)`)
 
+// timeWaitMany is near the number of local ports that one address has by default.
+const timeWaitMany = 20000
+
+var ssTimeWait = pattern.New(`\btimewait (\d+)`)
+
 var ssOrphans = pattern.New(`\borphaned (\d+)`)
 
 // ssPart is one of the figures of a connection.
@@ -149,7 +154,10 @@ type sockets struct {
 	slowest        float64
 	rtt, least     float64 // of the connection that is read, in ms
 	at             string
-	limited        int // connections that the receiver's window, or the send buffer, limits
+	sent, acked    int      // bytes of the connection that is read; -1: not said
+	resent         int      // segments of it, since it opened
+	silent         []string // connections all of whose bytes are sent again, and none acknowledged
+	limited        int      // connections that the receiver's window, or the send buffer, limits
 	sums           string
 	waiting        string   // connections that wait at a listener whose limit is not printed
 	left           []string // connections whose peer has closed, with bytes that nobody reads: whose
@@ -157,6 +165,8 @@ type sockets struct {
 }
 
 var (
+	ssSent    = pattern.New(`\bbytes_sent:(\d+)`)
+	ssAcked   = pattern.New(`\bbytes_acked:(\d+)`)
 	ssRTT     = pattern.New(`\brtt:([\d.]+)/`)
 	ssRetrans = pattern.New(`\bretrans:(\d+)/(\d+)`)
 	ssLeast   = pattern.New(`\bminrtt:([\d.]+)`)
@@ -174,6 +184,7 @@ func parseSS(p *attach.Part, v *verdict) (s sockets) {
 			s.total++
 			s.states[state]++
 			s.rtt, s.least, s.at = 0, 0, local
+			s.sent, s.acked, s.resent = -1, -1, 0
 			s.row(state, recv, send, local, v)
 			if recv > 0 && (state == "CLOSE-WAIT" || state == "CLOSE_WAIT") && len(s.left) < maxTasks {
 				s.left, s.leftMost = append(s.left, ssOwner(text)), max(s.leftMost, recv)
@@ -195,8 +206,10 @@ func parseSS(p *attach.Part, v *verdict) (s sockets) {
 			}
 			if m[2] != "0" {
 				s.again++
+				s.resent, _ = whole(m[2])
 			}
 		}
+		s.unanswered(text)
 		if m := ssLimited.FindStringSubmatch(text); m != nil {
 			if f, ok := number(m[1]); ok && f >= 20 {
 				s.limited++
@@ -204,6 +217,22 @@ func parseSS(p *attach.Part, v *verdict) (s sockets) {
 		}
 	}
 	return s
+}
+
+// unanswered notes a connection that sent its bytes more than once, and none is acknowledged: the
+// one byte that is counts the connection's start.
+func (s *sockets) unanswered(text string) {
+	if m := ssSent.FindStringSubmatch(text); m != nil {
+		s.sent, _ = whole(m[1])
+	}
+	if m := ssAcked.FindStringSubmatch(text); m != nil {
+		s.acked, _ = whole(m[1])
+	}
+	if s.sent > 1 && (s.acked == 0 || s.acked == 1) && s.resent > 0 {
+		s.silent = append(s.silent, fmt.Sprintf("%s sent %d bytes, none of which is acknowledged after %s", s.at, s.sent,
+			attach.Plural(s.resent, "segment")+" sent again"))
+		s.sent = -1
+	}
 }
 
 // A round trip this much above the least one of its connection is time in queues on the way, in ms.
@@ -257,6 +286,14 @@ func readSS(p *attach.Part) attach.Reading {
 	if s.sums != "" {
 		v.Title = "ss -s, sums of sockets"
 		v.figure("%s", s.sums)
+		if m := ssTimeWait.FindStringSubmatch(s.sums); m != nil {
+			if n, _ := whole(m[1]); n >= timeWaitMany {
+				v.unsure = true
+				v.means("%d connections in TIME_WAIT: if most of them go to one address and port, local ports may run out, of which there are 28232 by default", n)
+				v.next("sysctl net.ipv4.ip_local_port_range; ss -tan state time-wait | awk '{print $4}' | sort | uniq -c | sort -rn | head",
+					"how many ports there are, and to whom most connections were")
+			}
+		}
 		if m := ssOrphans.FindStringSubmatch(s.sums); m != nil {
 			n, _ := whole(m[1])
 			v.fact(Orphans, float64(n))
@@ -279,6 +316,9 @@ func readSS(p *attach.Part) attach.Reading {
 	if s.unsent >= 1 {
 		v.figure("%s has %d bytes that the peer has not acknowledged", s.unsentAt, s.unsent)
 	}
+	if len(s.rtts) == 0 && s.again > 0 {
+		v.figure("%s sent segments again since it opened", attach.Plural(s.again, "connection"))
+	}
 	if s.datagrams > 0 {
 		v.figure("%s holds datagrams that its program has not read, %d bytes with their overhead",
 			s.datagramsAt, s.datagrams)
@@ -291,6 +331,9 @@ func readSS(p *attach.Part) attach.Reading {
 	s.leftUnread(v)
 	v.not("it is a glance: queues fill and empty within milliseconds")
 	switch {
+	case s.total == 0 && s.sums == "":
+		v.unsure = true
+		v.means("no socket is listed in it")
 	case s.total == 0:
 		v.means("sums of sockets are context: they say nothing of slowness")
 	case s.states["LISTEN"] > 0:
@@ -354,6 +397,11 @@ func (s *sockets) judge(v *verdict) {
 	case s.fullest >= 0.5:
 		v.unsure = true
 		v.means("an accept queue is filled to %s %% at that moment", plain(100*s.fullest))
+	}
+	if len(s.silent) > 0 {
+		v.unsure = true
+		v.means("%s: they or their answers are lost on the way, or the peer is gone", s.silent[0])
+		v.outside("the network or the peer: what is sent is not acknowledged", 0, s.silent[0])
 	}
 	if s.retrans > 0 {
 		text := fmt.Sprintf("%s with segments sent again", attach.Plural(s.retrans, "connection"))
