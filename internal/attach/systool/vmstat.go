@@ -1,6 +1,7 @@
 package systool
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -225,6 +226,9 @@ func readVmstat(p *attach.Part) attach.Reading {
 		v.Title += " after the row since boot"
 	}
 	c := run.cpuUse()
+	if calm, busy, ok := run.phases(); ok {
+		return v.ofPhases(calm, busy)
+	}
 	v.figure("%s (medians)", c)
 	lo, hi := run.span("r")
 	if lo == hi {
@@ -264,6 +268,52 @@ func readVmstat(p *attach.Part) attach.Reading {
 		v.not("a machine at ease may hold a service which waits for a lock or for another server")
 	}
 	v.not("whose time it is: these are figures of the whole machine")
+	return v.done()
+}
+
+// phaseGap is percent of the CPUs' time between the two rows in the middle, from which on the mean
+// of both is of no row.
+const phaseGap = 30
+
+// phases divides the rows by iowait or idle time where half of them differ from the others: then
+// no median stands for them.
+func (run *vmstatRun) phases() (low, high table, ok bool) {
+	n := len(run.rows)
+	if n%2 != 0 {
+		return low, high, false
+	}
+	for _, column := range []string{"wa", "id"} {
+		rows := slices.Clone(run.rows)
+		slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(run.num(a, column), run.num(b, column)) })
+		if run.num(rows[n/2], column)-run.num(rows[n/2-1], column) >= phaseGap {
+			return table{names: run.names, rows: rows[:n/2]}, table{names: run.names, rows: rows[n/2:]}, true
+		}
+	}
+	return low, high, false
+}
+
+func (v *verdict) ofPhases(halves ...table) attach.Reading {
+	v.unsure = true
+	for _, t := range halves {
+		c := t.cpuUse()
+		_, most := t.span("si")
+		_, out := t.span("so")
+		text := fmt.Sprintf("in %s: %s; r %s, b %s", samples(len(t.rows)), c, plain(c.runnable), plain(c.blocked))
+		if most+out > 0 {
+			text += fmt.Sprintf("; swap in up to %s/s, out up to %s/s, in units of vmstat", plain(most), plain(out))
+		}
+		v.figure("%s", text)
+		if c.wa >= iowaitMuch {
+			v.candidate("disk-wait", c.wa/100, text)
+		}
+		if t.median("si") >= 64 { // as of medians: 64 KiB/s
+			v.candidate("page-fault", 0, text)
+			v.candidate("direct-reclaim", 0, text)
+		}
+	}
+	v.means("half of the samples differ from the others, so no median stands for them: which half is of the slow time is not in it")
+	v.not("whose time it is: these are figures of the whole machine")
+	v.next("vmstat 1 30", "samples while it is slow")
 	return v.done()
 }
 
