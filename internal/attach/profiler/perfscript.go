@@ -115,11 +115,12 @@ func headGoesOn(text, above string) bool {
 // "comm=kworker/1:2 pid=7 prio=120", "==> next_comm=app next_pid=9"
 var fieldsOfHead = pattern.New(`^(?:==> )?[a-z_]+=\S*(?: |$)`)
 
-// wholeHeads puts events together that were wrapped.
-func wholeHeads(lines []string) []string {
+// joinedBy puts lines together that were wrapped: goesOn reports whether a line goes on with the one
+// above it.
+func joinedBy(lines []string, goesOn func(text, above string) bool) []string {
 	out := make([]string, 0, len(lines))
 	for i, text := range lines {
-		if i > 0 && len(out) > 0 && headGoesOn(text, lines[i-1]) && len(out[len(out)-1]) < 1<<12 {
+		if i > 0 && goesOn(text, lines[i-1]) && len(out[len(out)-1]) < 1<<12 {
 			out[len(out)-1] += " " + text
 			continue
 		}
@@ -163,7 +164,7 @@ type scriptedEvent struct {
 func readScript(p *attach.Part) *scripted {
 	s := &scripted{events: map[string]*scriptedEvent{}, pairs: newSwitches()}
 	var now *scriptedEvent
-	for _, text := range wholeHeads(texts(p)) {
+	for _, text := range joinedBy(texts(p), headGoesOn) {
 		m := scriptHeadOf(text)
 		if m == nil && now != nil {
 			m = otherHead(text)

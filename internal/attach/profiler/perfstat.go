@@ -59,6 +59,17 @@ func statLine(text string) (sure, ok bool) {
 	return false, false
 }
 
+// statGoesOn reports whether a line is the unit of the comment in the row above it, which a mail
+// wrapped.
+func statGoesOn(text, above string) bool {
+	return statUnit.MatchString(text) && statBroken.MatchString(above)
+}
+
+var (
+	statUnit   = pattern.New(`^(?:CPUs utilized|insn per cycle|[KMG]?/sec|GHz|per insn)(?: +\(.*\))?$`)
+	statBroken = pattern.New(`^\d.*#\s+\d+[.,]\d+$`)
+)
+
 func claimPerfStat(lines []paste.Line) int {
 	if sure, _ := statLine(strings.TrimSpace(lines[0].Text)); !sure {
 		return 0
@@ -69,6 +80,7 @@ func claimPerfStat(lines []paste.Line) int {
 		if sure {
 			rows++
 		}
+		ok = ok || i > 0 && statGoesOn(text, strings.TrimSpace(lines[i-1].Text))
 		return ok && !(i > 0 && strings.HasPrefix(text, "Performance counter stats for"))
 	})
 	return attach.ClaimIf(rows >= 2, n)
@@ -99,7 +111,7 @@ func readStat(p *attach.Part) *stat {
 		wide: statWide.MatchString(p.Command), cpus: map[string]map[string]bool{}}
 	last := ""
 	firstAt, lastAt := 0.0, 0.0
-	for _, text := range texts(p) {
+	for _, text := range joinedBy(texts(p), statGoesOn) {
 		if rest, ok := strings.CutPrefix(text, "Performance counter stats for"); ok {
 			s.target = strings.Trim(strings.TrimSuffix(strings.TrimSpace(rest), ":"), " ")
 			if strings.HasPrefix(s.target, "process id '") || strings.HasPrefix(s.target, "thread id '") {
