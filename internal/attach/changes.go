@@ -82,6 +82,8 @@ func (l link) asRead(first, later *Told) link {
 		l.order, l.why = places, "hosts "+a.Host+" and "+b.Host
 	case a.PID != 0 && b.PID != 0 && a.PID != b.PID:
 		l.order, l.why = places, fmt.Sprintf("pids %d and %d", a.PID, b.PID)
+	case a.TID != 0 && b.TID != 0 && a.TID != b.TID:
+		l.order, l.why = places, fmt.Sprintf("threads %d and %d", a.TID, b.TID)
 	case differ(a.Cgroup, b.Cgroup):
 		l.order, l.why = places, "cgroups "+a.Cgroup+" and "+b.Cgroup
 	case differ(a.Name, b.Name):

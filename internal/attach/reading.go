@@ -41,6 +41,7 @@ const (
 // Who is the process, as far as a part names it.
 type Who struct {
 	PID       int    // 0: not named
+	TID       int    // of its one thread, where no other is in the text; 0: not named, or more
 	Name      string // of the program; "": not named
 	Host      string
 	Cgroup    string // a path, or a container's id

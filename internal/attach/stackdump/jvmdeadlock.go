@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
 	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
@@ -99,4 +100,32 @@ func parseDeadlock(lines []paste.Line) *dump {
 		}
 	}
 	return d
+}
+
+// javaFrame reports whether a line is a frame, indented or not.
+func javaFrame(text string) bool { return jvmFrame.MatchString(text) || jvmBare.MatchString(text) }
+
+// deadStacks reads the stacks that stand below the report of a deadlock, where a fence or a heading
+// parts them from it: a thread's name and a colon, and then its frames.
+var deadStacks = &attach.Kind{
+	Name:    "JVM stacks without headers",
+	Hints:   []string{"\":"},
+	Reports: true,
+	Claim: func(lines []paste.Line) int {
+		if len(lines) < 2 || inDeadlock(lines[0].Text) == "" || !javaFrame(lines[1].Text) {
+			return 0
+		}
+		return attach.ClaimWhile(lines, func(i int, text string) bool {
+			cut := i+1 == len(lines) && strings.HasPrefix(strings.TrimSpace(text), "at ")
+			return inDeadlock(text) != "" || javaFrame(text) || jvmLock.MatchString(text) || cut
+		})
+	},
+	Read: func(p *attach.Part) attach.Reading {
+		d := parseDeadlock(p.Lines)
+		d.tool, d.cycle = "JVM stacks without headers", false
+		for _, t := range d.threads {
+			placeJVM(t)
+		}
+		return d.read()
+	},
 }

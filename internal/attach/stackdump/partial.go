@@ -6,7 +6,7 @@ import (
 	"github.com/whystall/whystall/internal/attach"
 )
 
-// leftOut is how many threads the debugger has numbers for that are not in the text. It numbers
+// leftOut is how many threads the debugger has numbers for that are not in the part. It numbers
 // them from 1 on; the numbers of threads that ended are not given again. So a few may be no more.
 func (d *dump) leftOut() (n, last int) {
 	seen := map[int]bool{}
@@ -20,9 +20,12 @@ func (d *dump) leftOut() (n, last int) {
 	return last - len(seen) - d.bare, last
 }
 
-// partial takes back that all is well where the threads in the text are the fewer: the others may
+// partial takes back that all is well where the threads in the part are the fewer: the others may
 // be what is slow.
 func (d *dump) partial(r *attach.Reading) {
+	if d.total() == 1 && d.threads[0].num > 0 {
+		r.Who.TID = d.threads[0].id
+	}
 	joins := d.count(func(t *thread) bool { return t.joins })
 	if r.State == attach.Healthy && joins > 0 && joins < d.total() &&
 		d.count(func(t *thread) bool { return t.joins || t.doing == signal }) == d.total() {
@@ -30,10 +33,10 @@ func (d *dump) partial(r *attach.Reading) {
 		r.Means = "A thread waits for another one to end, and all others here wait for a signal: where that never comes, they hang."
 	}
 	n, last := d.leftOut()
-	if n < 2 || n <= len(d.threads) {
+	if len(d.threads) < 2 || n < 2 || n <= len(d.threads) {
 		return
 	}
-	r.Figures = append(r.Figures, fmt.Sprintf("the threads' numbers go to %d: %d of them are not in the text, or have ended", last, n))
+	r.Figures = append(r.Figures, fmt.Sprintf("the threads' numbers go to %d: %d of them are not in this dump, or have ended", last, n))
 	if r.State == attach.Healthy {
 		r.State = attach.CannotTell
 		r.Means = "The threads that are here queue behind no lock. What is slow may be in those that are not."
