@@ -115,8 +115,8 @@ func headGoesOn(text, above string) bool {
 // "comm=kworker/1:2 pid=7 prio=120", "==> next_comm=app next_pid=9"
 var fieldsOfHead = pattern.New(`^(?:==> )?[a-z_]+=\S*(?: |$)`)
 
-// joinedBy puts lines together that were wrapped: goesOn reports whether a line goes on with the one
-// above it.
+// joinedBy puts lines together that were wrapped. goesOn reports whether a line goes on with the
+// one above it.
 func joinedBy(lines []string, goesOn func(text, above string) bool) []string {
 	out := make([]string, 0, len(lines))
 	for i, text := range lines {
