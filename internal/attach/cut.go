@@ -28,8 +28,11 @@ type Range struct {
 // and the one counts of which most is known.
 func Cut(file string, lines []paste.Line, kinds *Kinds) (parts []*Part, unknown []Range) {
 	parts, unknown = cutOnce(file, lines, kinds)
-	if len(lines) > mostViewed || !doubtful(parts, unknown) {
+	if len(lines) > mostViewed {
 		return parts, unknown
+	}
+	if !doubtful(parts, unknown) {
+		return inComments(file, lines, parts, unknown, kinds)
 	}
 	best := knownShare(parts, unknown)
 	for _, v := range paste.Views(lines) {
@@ -37,10 +40,10 @@ func Cut(file string, lines []paste.Line, kinds *Kinds) (parts []*Part, unknown 
 		share := knownShare(p, u)
 		better := share > best+0.02 || share > best-0.02 && len(p) < len(parts) && len(p) > 0
 		if better && covers(p, parts) {
-			parts, unknown, best = p, u, share
+			parts, unknown, best, lines = p, u, share, v
 		}
 	}
-	return parts, unknown
+	return inComments(file, lines, parts, unknown, kinds)
 }
 
 // covers reports whether each part of one reading lies, by most of its lines, in parts of another.

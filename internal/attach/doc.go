@@ -12,6 +12,7 @@
 //	kind.go     Kind and Part: how lines are known
 //	reading.go  Reading, Fact and Sign: what a part says, as types and in a person's words
 //	cut.go      Cut: lines to parts
+//	comments.go  and what stands in comments between parts
 //	choice.go   which kind claims a line, where several do
 //	stream.go   Stream: the parts of a file of any length
 //	long.go     Long: those of a file that is too long to be read whole

@@ -20,6 +20,17 @@ var comments = []*pattern.Regexp{
 	pattern.New(`^#`),              // where a script put its mark before each line as it was
 }
 
+// InComments gives readings of lines that take off the marks of comments, or of strings. Most lines
+// have none.
+func InComments(lines []Line) (out [][]Line) {
+	for _, v := range [][]Line{uncommented(lines), unquotedStrings(lines)} {
+		if v != nil {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
 // uncommented is the lines with the marks taken off runs of comments, whatever code stands between,
 // and off strings that stand in such comments; nil where there is no such run.
 func uncommented(lines []Line) []Line {

@@ -16,8 +16,10 @@ func Views(lines []Line) (out [][]Line) {
 	for _, re := range everyLine {
 		if v := stripped(lines, re); v != nil {
 			out = append(out, v)
-			if w := unwrapped(v, 0); w != nil {
-				out = append(out, w)
+			for _, w := range [][]Line{unwrapped(v, 0), uncommented(v)} {
+				if w != nil {
+					out = append(out, w)
+				}
 			}
 		}
 	}
@@ -33,11 +35,7 @@ func Views(lines []Line) (out [][]Line) {
 	if v := unhosted(lines); v != nil {
 		out = append(out, v)
 	}
-	for _, v := range [][]Line{uncommented(lines), unquotedStrings(lines)} {
-		if v != nil {
-			out = append(out, v)
-		}
-	}
+	out = append(out, InComments(lines)...)
 	if v := unquoted(lines); v != nil {
 		out = append(out, v)
 	}
