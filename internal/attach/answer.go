@@ -26,6 +26,9 @@ type Unknown struct {
 	Sort  Sort   // what it is; only an output is expected to be known
 	Guess string // the kind that is nearest, "" if none is near
 	Why   string `prose:"yes"` // what is missing of it
+
+	Apple  bool // it speaks of a Mac
+	Groups bool // it speaks of containers, of Linux, or of what else has cgroups
 }
 
 // Verdict is what the parts say about one cause, after arbitration.

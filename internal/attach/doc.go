@@ -39,6 +39,7 @@
 //	quota.go    of them: whether a quota explains waits for a CPU
 //	limits.go   of them: whether a table of the host is full
 //	arbitrate.go  signs weighed against each other
+//	elsewhere.go  candidates that the words around the parts rule out
 //	fill.go     what is known of the process, put into commands
 //	asked.go    which commands would print what is there already
 //	kinds/      the table of all kinds; the rooms beside it fill it

@@ -15,6 +15,7 @@ import (
 //  4. Parts of one process and moment are put into groups.
 //  5. Rules look at the facts of several parts of a group (rules.go).
 //  6. Signs are weighed against each other (arbitrate.go).
+//  7. What the words around the parts rule out is withdrawn (elsewhere.go).
 func Explain(parts []*Part, unknown []Unknown) *Answer {
 	a := &Answer{Unknown: unknown}
 	parts, links := series(parts)
@@ -23,6 +24,7 @@ func Explain(parts []*Part, unknown []Unknown) *Answer {
 	}
 	a.compare(links)
 	a.judge(a.group())
+	a.withoutCgroups()
 	a.State = Healthy
 	if !slices.ContainsFunc(a.Told, func(t *Told) bool { return t.State != Context }) {
 		a.State = CannotTell

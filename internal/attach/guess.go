@@ -13,6 +13,7 @@ import (
 func Leftovers(file string, ranges []Range, parts []*Part, kinds *Kinds) (out []Unknown) {
 	for i, r := range ranges {
 		u := Unknown{File: file, Range: r, Sort: leftSort(i, ranges, parts)}
+		u.Apple, u.Groups = machineOf(r.Lines)
 		if u.Sort == SortOutput || u.Sort == SortLine {
 			if u.Guess = guess(r.Lines, kinds.all); u.Guess != "" {
 				u.Sort = SortOutput
