@@ -107,12 +107,19 @@ type memory struct {
 	hasAvailable, hasSwap               bool
 	hasFree, hasCache                   bool    // of top, which may be cut off, or be in another language
 	partial                             bool    // the page cache is not counted apart
+	bare                                bool    // nothing says of which unit the amounts are
 	unit                                float64 // of amounts without one; 0 or 1: none
 }
 
 // leastKiB is less than any machine has: a smaller total is of a larger unit, as where free is an
 // alias.
 const leastKiB = 8 << 10
+
+// Between these a total without a unit may be MiB as well as GiB.
+const (
+	leastMiB = 200
+	mostGiB  = 1500
+)
 
 // freeUnit guesses what a figure without a unit is: kilobytes unless an option says otherwise, or
 // the total would be less than any machine has.
@@ -128,7 +135,7 @@ func freeUnit(p *attach.Part, total float64) float64 {
 		return 1 << 10 // its only unit without an option
 	}
 	switch {
-	case total < 1500:
+	case total < mostGiB:
 		return 1 << 30
 	case total < 300e3:
 		return 1 << 20
@@ -215,7 +222,12 @@ func readFree(p *attach.Part) attach.Reading {
 		v.Title = fmt.Sprintf("free, %d reports; the last counts", len(all))
 	}
 	m := all[len(all)-1]
-	if guessed {
+	total := m.total / max(m.unit, 1)
+	switch {
+	case guessed && total >= leastMiB && total < mostGiB:
+		m.bare = true
+		v.Flaws = append(v.Flaws, "the unit is not in it: MiB of a small machine, or GiB of a large one")
+	case guessed:
 		v.Flaws = append(v.Flaws, "the unit is not in it: "+bytes(m.total)+" in all is the likely reading")
 	}
 	m.judge(v)
@@ -242,7 +254,7 @@ func (m memory) judge(v *verdict) {
 		return
 	}
 	share := m.available / m.total
-	rounded := m.unit == 1<<30 && m.unit > memoryLow*m.total/2
+	rounded := !m.bare && m.unit == 1<<30 && m.unit > memoryLow*m.total/2
 	if rounded {
 		v.figure("%s %s of %s (about %.0f %%)", m.left(), m.show(m.available), m.show(m.total), 100*share)
 	} else {
@@ -268,8 +280,10 @@ func (m memory) judge(v *verdict) {
 		v.figure("no swap")
 	}
 	v.fact(MemoryAvailable, share)
-	v.fact(PageCacheBytes, m.cache)
-	if m.swap > 0 {
+	if !m.bare {
+		v.fact(PageCacheBytes, m.cache)
+	}
+	if m.swap > 0 && !m.bare {
 		v.fact(SwapUsed, m.swapUsed)
 	}
 	proof := v.Figures[0]
@@ -292,7 +306,7 @@ func (m memory) judge(v *verdict) {
 		v.unsure = true
 		v.means("memory is getting scarce: %s %% is %s", plain(100*share), m.left())
 		v.next("vmstat 1 10", "si and so: whether pages come back from swap")
-	case m.free < 0.005*m.total && m.total >= 32<<30:
+	case !m.bare && m.free < 0.005*m.total && m.total >= 32<<30:
 		v.risk("direct-reclaim",
 			fmt.Sprintf("free %s (%s %%) of %s, page cache %s: if vm.min_free_kbytes is small, allocations may have to free memory first",
 				m.show(m.free), plain(100*m.free/m.total), m.show(m.total), m.show(m.cache)))
@@ -328,6 +342,8 @@ func bytes(f float64) string { return finding.Bytes(bounded(f)) }
 // show writes an amount in the unit that the tool used, so that it can be found again.
 func (m memory) show(f float64) string {
 	switch {
+	case m.bare:
+		return plain(math.Round(f / m.unit))
 	case m.unit == 1<<20 && f < 100<<30:
 		return plain(math.Round(f/(1<<20))) + " MiB"
 	case m.unit == 1<<30:
