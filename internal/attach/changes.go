@@ -196,8 +196,7 @@ func (r row) fell() bool {
 }
 
 func (r row) fromTo() string {
-	from, to := r.written(r.first()), r.written(r.last())
-	return "from " + from + " to " + to
+	return "from " + r.written(r.first()) + " to " + r.written(r.last())
 }
 
 // changes says what changed from reading to reading.
@@ -213,23 +212,21 @@ func changes(rows []row, took time.Duration) string {
 }
 
 func (r row) change(took time.Duration) string {
-	from, to := r.written(r.first()), r.written(r.last())
-	noun := r.of(r.whom)
+	noun, grown := r.of(r.whom), r.last()-r.first()
 	switch {
 	case r.counter && took > 0:
 		m := measure{name: r.name + "/s"}
-		return fmt.Sprintf("%s grew by %s, %s", noun, r.written(r.last()-r.first()),
-			m.written((r.last()-r.first())/took.Seconds()))
+		return fmt.Sprintf("%s grew by %s, %s", noun, r.written(grown), m.written(grown/took.Seconds()))
 	case r.counter:
-		return fmt.Sprintf("%s grew by %s", noun, r.written(r.last()-r.first()))
+		return fmt.Sprintf("%s grew by %s", noun, r.written(grown))
 	case len(r.values) > 2 && len(r.values) <= mostReadings:
 		var all []string
 		for _, v := range r.values {
 			all = append(all, r.written(v))
 		}
 		return noun + " " + strings.Join(all, ", ")
-	case len(r.values) == 2 && from == to:
-		return noun + " stays at " + to
+	case len(r.values) == 2 && r.written(r.first()) == r.written(r.last()):
+		return noun + " stays at " + r.written(r.last())
 	}
 	return noun + " " + r.fromTo()
 }

@@ -24,10 +24,7 @@ var jsonThreads = &attach.Kind{
 	Read: func(p *attach.Part) attach.Reading {
 		d := parseJSONThreads(p.Lines)
 		d.tool, d.whole = "JVM threads in JSON", "jcmd PID Thread.print -l"
-		for _, t := range d.threads {
-			placeJVM(t)
-		}
-		r := d.read()
+		r := d.readJVM()
 		d.few(&r)
 		return r
 	},

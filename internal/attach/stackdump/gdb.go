@@ -175,24 +175,15 @@ func claimEU(lines []paste.Line) int {
 	if !tidLine.MatchString(lines[0].Text) && !pidLine.MatchString(lines[0].Text) && !euFrame(lines[0].Text) {
 		return 0
 	}
-	n, frames := 0, 0
-	for i, l := range lines {
-		text := l.Text
-		switch {
-		case i > 0 && l.Command != "":
-			return done(n, frames)
-		case euFrame(text):
+	frames := 0
+	n := attach.ClaimWhile(lines, func(_ int, text string) bool {
+		if euFrame(text) {
 			frames++
-			n = i + 1
-		case tidLine.MatchString(text), pidLine.MatchString(text), strings.HasPrefix(text, "eu-stack: "):
-			n = i + 1
-		case strings.TrimSpace(text) == "":
-		case frames > 0 && strings.HasPrefix(text, "    "):
-			n = i + 1
-		default:
-			return done(n, frames)
+			return true
 		}
-	}
+		return tidLine.MatchString(text) || pidLine.MatchString(text) ||
+			strings.HasPrefix(text, "eu-stack: ") || frames > 0 && strings.HasPrefix(text, "    ")
+	})
 	return done(n, frames)
 }
 

@@ -37,10 +37,7 @@ var javaCore = &attach.Kind{
 	Read: func(p *attach.Part) attach.Reading {
 		d := parseCore(p.Lines)
 		d.tool, d.whole = "javacore", "kill -QUIT PID"
-		for _, t := range d.threads {
-			placeJVM(t)
-		}
-		r := d.read()
+		r := d.readJVM()
 		d.few(&r)
 		return r
 	},

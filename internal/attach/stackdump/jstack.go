@@ -173,10 +173,7 @@ func readJVM(lines []paste.Line) attach.Reading {
 		d.deadlocked(lines)
 	}
 	said := d.mounted()
-	for _, t := range d.threads {
-		placeJVM(t)
-	}
-	r := d.read()
+	r := d.readJVM()
 	d.few(&r)
 	d.cpuUse(&r)
 	r.Figures = append(said, r.Figures...)

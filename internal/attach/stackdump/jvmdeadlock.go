@@ -123,9 +123,6 @@ var deadStacks = &attach.Kind{
 	Read: func(p *attach.Part) attach.Reading {
 		d := parseDeadlock(p.Lines)
 		d.tool, d.cycle = "JVM stacks without headers", false
-		for _, t := range d.threads {
-			placeJVM(t)
-		}
-		return d.read()
+		return d.readJVM()
 	},
 }

@@ -3,7 +3,17 @@ package stackdump
 import (
 	"slices"
 	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
 )
+
+// readJVM says what each of the Java threads does, and then what follows.
+func (d *dump) readJVM() attach.Reading {
+	for _, t := range d.threads {
+		placeJVM(t)
+	}
+	return d.read()
+}
 
 // placeJVM says what a Java thread does. What the JVM prints of locks counts before names.
 func placeJVM(t *thread) {

@@ -45,22 +45,14 @@ var (
 )
 
 func claimPyStack(lines []paste.Line) int {
-	n, heads := 0, 0
-	for i, l := range lines {
-		text := l.Text
-		switch {
-		case i > 0 && l.Command != "":
-			return done(n, heads)
-		case stackHead.MatchString(text):
+	heads := 0
+	n := attach.ClaimWhile(lines, func(_ int, text string) bool {
+		if stackHead.MatchString(text) {
 			heads++
-			n = i + 1
-		case heads == 0 && stackCore.MatchString(text), heads > 0 && strings.HasPrefix(text, "    "):
-			n = i + 1
-		case strings.TrimSpace(text) == "" && i > 0:
-		default:
-			return done(n, heads)
+			return true
 		}
-	}
+		return heads == 0 && stackCore.MatchString(text) || heads > 0 && strings.HasPrefix(text, "    ")
+	})
 	return done(n, heads)
 }
 

@@ -81,10 +81,7 @@ func readGameWatchdog(p *attach.Part) attach.Reading {
 			t.frames = append(t.frames, frame{fn: modless(m[1]), file: m[2]})
 		}
 	}
-	for _, t := range d.threads {
-		placeJVM(t)
-	}
-	r := d.read()
+	r := d.readJVM()
 	if !server && len(r.Signs) == 0 {
 		r.State = attach.CannotTell
 		r.Figures = append(r.Figures, "the server's own thread, which the watchdog found late, is not in it")
