@@ -67,9 +67,13 @@ func (r *run) beforeKernel() {
 	may := max(ofIdle*(1-busy), floorOfAll) * whole
 	if cost := float64(sum.Switches) * switchCost; cost > tooDear*may {
 		r.ease.Store(2)
+		gone := "from the start on stacks are taken of waits from 3 ms on"
+		if r.thrashes { // no stacks are taken at all
+			gone = "from the start on others' switches are not recorded one by one"
+		}
 		r.tally.ease(evidence.Easing{
 			Part: "kernel", Did: evidence.Thinned, Why: evidence.WhyBusy, Measured: busy, Limit: busyFrom,
-			Lost: fmt.Sprintf("from the start on stacks are taken of waits from 3 ms on: the threads switch %.0f times a second", float64(sum.Switches)/(float64(sum.NS)/1e9)),
+			Lost: fmt.Sprintf("%s: the threads switch %.0f times a second", gone, float64(sum.Switches)/(float64(sum.NS)/1e9)),
 		})
 	}
 }

@@ -44,17 +44,20 @@ func (r *run) goMemoryUse() float64 {
 	return 0
 }
 
-// refaultsFrom is how many pages a second that its cgroup's memory limit evicted a target needs
-// again, for it to be short of memory. Such a busy target queues at a touch: while requests wait,
-// they hold memory, more pages are evicted, and each request takes longer. With stacks p99 was 2.2
-// times as long, without them 1.1 times.
+// A target is short of memory where it needs refaultsFrom pages a second again that its cgroup's
+// limit had evicted. Such a busy target queues at a touch: while requests wait, they hold memory,
+// more pages are evicted, and each request takes longer. With stacks p99 was 2.2 times as long,
+// without them 1.1 times.
 const refaultsFrom = 100
 
 // beforeThrashing lets the kernel's recorder do without stacks where a busy target is short of
 // memory by its cgroup's limit, and loads its programs at a slower pace.
 func (r *run) beforeThrashing(alone evidence.Slice) {
+	if r.o.Alone != nil { // another segment counted: what it read of the cgroup is not known
+		return
+	}
 	rate := float64(groupRefaults(r.o.PID)-r.refaults) / (float64(alone.NS) / 1e9)
-	if r.o.Alone != nil || rate < refaultsFrom {
+	if rate < refaultsFrom {
 		return
 	}
 	r.thrashes = true

@@ -245,10 +245,9 @@ func anonymousMemory(pid int) int64 {
 // the page cache that can be dropped.
 func groupMemoryUse(pid int) (share float64) {
 	for d, limit := range memoryLimits(pid) {
-		used := max(oneNumber(d, "memory.current"), oneNumber(d, "memory.usage_in_bytes"))
 		f := memoryStat(d)
 		cache := max(f["inactive_file"], f["total_inactive_file"])
-		share = max(share, (used-float64(cache))/limit)
+		share = max(share, memoryBeside(d, cache)/limit)
 	}
 	return share
 }
@@ -259,8 +258,7 @@ func groupMemoryLeft(pid int) (left, limit float64) {
 	for d, most := range memoryLimits(pid) {
 		f := memoryStat(d)
 		cache := max(f["file"], f["total_cache"]) - max(f["shmem"], f["total_shmem"])
-		used := max(oneNumber(d, "memory.current"), oneNumber(d, "memory.usage_in_bytes")) - float64(cache)
-		if n := max(0, most-used); limit == 0 || n < left {
+		if n := max(0, most-memoryBeside(d, cache)); limit == 0 || n < left {
 			left, limit = n, most
 		}
 	}
@@ -296,6 +294,11 @@ func memoryLimits(pid int) iter.Seq2[string, float64] {
 			}
 		}
 	}
+}
+
+// memoryBeside is what the cgroup has in use besides so much of its page cache, bytes.
+func memoryBeside(dir string, cache int64) float64 {
+	return max(oneNumber(dir, "memory.current"), oneNumber(dir, "memory.usage_in_bytes")) - float64(cache)
 }
 
 // memoryStat is the cgroup's memory.stat.
