@@ -47,6 +47,9 @@ const (
 	maxKept  = 1 << 16
 	// settle is how much later than the others an event may come that an interrupt held up.
 	settle = 50 * time.Millisecond
+	// keepEvery is how many events are read between two calls of [bpf.First.Keep]: some hundred
+	// microseconds of work.
+	keepEvery = 128
 )
 
 // recordBPF reads the rings. What takes longer runs beside it: another goroutine names the frames
@@ -135,6 +138,7 @@ type bpfStream struct {
 	batch    []kernel.Record
 	kept     int // records since the last flush
 	first    *bpf.First
+	steps    uint // events so far, of all kinds
 	losses   []bpf.Loss
 	lost     int64
 	lossAt   int64

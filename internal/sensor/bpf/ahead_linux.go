@@ -12,10 +12,14 @@ import (
 )
 
 const (
-	aheadLook   = firstWindow / 2        // between two looks in a crowd
+	aheadWindow = 20 * time.Millisecond
+	aheadLook   = aheadWindow / 2        // between two looks in a crowd
 	aheadSeldom = 250 * time.Millisecond // otherwise: a look costs 0.5 ms, as it wakes the runtime
+	// aheadShare is what they may take of the machine's time that way. It was a fifth: a server
+	// that a burst had put behind did not catch up again.
+	aheadShare = 1.0 / 20
 	// crowd is how many threads per CPU must run or want to run: with fewer, an ordinary thread
-	// gets its fifth.
+	// gets a fifth.
 	crowd = 4
 )
 
@@ -26,8 +30,8 @@ const (
 // Without it, in a session of its own beside 60 threads that poll in another, a thread that only
 // computes gets between 1 and 50 % of a CPU (Linux 6.18). Up to nine of ten records were lost, as
 // other threads of the recorder held up the reading one, and the explanation took up to 33 s for
-// half a second of CPU. With it no record was lost, and the explanation took 1 to 5 s. Together the
-// threads use a fifth of the machine at most. When they exceeded that, they are ordinary until the
+// half a second of CPU. With a fifth of the machine's time ahead of others no record was lost, and
+// the explanation took 1 to 5 s. When the threads exceeded aheadShare, they are ordinary until the
 // excess is made up for.
 func Ahead(ctx context.Context, loadavg string, pause func() bool) {
 	runtime.LockOSThread()
@@ -42,7 +46,7 @@ func Ahead(ctx context.Context, loadavg string, pause func() bool) {
 		return
 	}
 	defer n.Close()
-	a := ahead{tids: map[int]bool{}, window: window{most: fifth()}}
+	a := ahead{tids: map[int]bool{}, window: share(aheadWindow, aheadShare)}
 	if !a.take(0) {
 		return // it may not, or was started in a class of its own
 	}

@@ -82,18 +82,19 @@ func TestAhead(t *testing.T) {
 
 func TestWindow(t *testing.T) {
 	begin := time.Now()
-	w := window{most: int64(firstWindow / 5), opened: begin}
+	const length = 20 * time.Millisecond
+	w := window{length: length, most: int64(length / 5), opened: begin}
 	for _, c := range []struct {
 		passed time.Duration
 		used   time.Duration
 		owed   time.Duration
 		over   bool
 	}{
-		{firstWindow / 2, firstWindow / 10, 0, false},
-		{firstWindow, firstWindow / 10, 0, true},
-		{firstWindow / 2, firstWindow / 4, firstWindow * 3 / 4, true},
-		{firstWindow, firstWindow, 4 * firstWindow, true},
-		{firstWindow, 10 * firstWindow, 5 * firstWindow, true}, // one long go is not slept off whole
+		{length / 2, length / 10, 0, false},
+		{length, length / 10, 0, true},
+		{length / 2, length / 4, length * 3 / 4, true},
+		{length, length, 4 * length, true},
+		{length, 10 * length, mostOwed, true}, // one long go is not slept off whole
 	} {
 		if owed, over := w.over(begin.Add(c.passed), int64(c.used)); owed != c.owed || over != c.over {
 			t.Errorf("%v used in %v: owes %v, over %v; want %v, %v", c.used, c.passed, owed, over, c.owed, c.over)

@@ -17,43 +17,59 @@ import (
 // SCHED_RR for 2 ms.
 //
 // So that it cannot hold up the target, the thread sleeps when it has used a fifth of the machine's
-// time in a firstWindow, which is a part of one CPU at most. First is for the thread that calls
-// Keep; threads that it starts are not preferred. The zero value is ready; nil does nothing.
+// time in a firstWindow, which is a part of one CPU at most. A thread of the target that waits
+// meanwhile waits no longer than that. First is for the thread that calls Keep; threads that it
+// starts are not preferred. The zero value is ready; nil does nothing.
 //
 // While CPUs are idle now and then, the thread is one of those that run behind all others (Behind).
-// It then becomes first only when it no longer is, or when it is told to Hurry.
+// It then becomes first only when it no longer is, or for a while when it is told to Hurry.
 type First struct {
 	active bool
 	behind bool
 	before *unix.SchedAttr // nil: not read yet
+	until  time.Time       // when it goes back behind others, if those of the process still are
+	spell  time.Duration   // for how long it was made to hurry the last time
 	window
 }
 
-const firstWindow = 20 * time.Millisecond
+const (
+	firstWindow = 2 * time.Millisecond
+	// A thread that was late hurries for hurryLeast, and each time for twice as long as before.
+	hurryLeast = time.Second
+	hurryMost  = 16 * time.Second
+	// mostOwed bounds how long a thread sleeps off what it used too much.
+	mostOwed = 100 * time.Millisecond
+)
 
-// window bounds what is used of the CPUs: most in a firstWindow.
+// window bounds what is used of the CPUs: most in the length of the window.
 type window struct {
+	length   time.Duration
 	most     int64     // ns
 	opened   time.Time // when it started
 	startCPU int64     // CPU time used by then, ns
+}
+
+// share makes a window of that length in which the given part of the machine's time may be used.
+func share(length time.Duration, part float64) window {
+	return window{length: length, most: int64(float64(length) * float64(runtime.NumCPU()) * part)}
 }
 
 // over reports whether the window has ended. owed is how long to do without, as more was used than
 // allowed.
 func (w *window) over(now time.Time, used int64) (owed time.Duration, over bool) {
 	spent, passed := used-w.startCPU, now.Sub(w.opened)
-	if spent <= w.most && passed < firstWindow {
+	if spent <= w.most && passed < w.length {
 		return 0, false
 	}
 	// An excess within one go is slept off as well.
-	owed = time.Duration(float64(firstWindow)*float64(spent)/float64(w.most)) - passed
-	return max(0, min(owed, 5*firstWindow)), true
+	owed = time.Duration(float64(w.length)*float64(spent)/float64(w.most)) - passed
+	return max(0, min(owed, mostOwed)), true
 }
 
-// Keep makes the calling thread first. The thread calls it again at least once in some thousand
-// events.
+// Keep makes the calling thread first. The thread calls it again at least once in some hundred
+// microseconds of its work.
 func (f *First) Keep() {
-	if f == nil || f.before != nil && !f.active && !f.behind {
+	if f == nil || f.before != nil && !f.active && !f.behind && f.until.IsZero() {
 		return
 	}
 	if f.behind {
@@ -73,7 +89,10 @@ func (f *First) Keep() {
 		if !over {
 			return
 		}
-		if owed > 0 {
+		if f.goBehind(now) {
+			return
+		}
+		if owed > 0 && f.active {
 			sleep(owed)
 			now = time.Now()
 		}
@@ -81,11 +100,9 @@ func (f *First) Keep() {
 	f.opened, f.startCPU = now, used
 }
 
-// fifth is a fifth of the machine's time of a firstWindow, ns.
-func fifth() int64 { return int64(firstWindow) * int64(runtime.NumCPU()) / 5 }
-
 func (f *First) start() {
-	f.most = min(fifth(), int64(firstWindow*9/10))
+	f.window = share(firstWindow, 0.2)
+	f.most = min(f.most, int64(firstWindow*9/10))
 	var err error
 	if f.before, err = unix.SchedGetAttr(0, 0); err != nil {
 		f.before = &unix.SchedAttr{}
@@ -103,8 +120,25 @@ func (f *First) start() {
 // Hurry makes a thread first that is behind: it was too late to read, or is about to be.
 func (f *First) Hurry() {
 	if f != nil && f.behind && setClass(0, unix.SCHED_NORMAL, 0) {
+		f.spell = min(max(2*f.spell, hurryLeast), hurryMost)
+		f.until = time.Now().Add(f.spell)
 		f.Keep()
 	}
+}
+
+// goBehind puts a thread back that has hurried for its spell, while the others of the process are
+// behind, and reports whether it did.
+func (f *First) goBehind(now time.Time) bool {
+	if f.until.IsZero() || now.Before(f.until) {
+		return false
+	}
+	ordinary.Lock()
+	defer ordinary.Unlock()
+	if ordinary.others != unix.SCHED_IDLE || !setClass(0, unix.SCHED_IDLE, 0) {
+		return false
+	}
+	f.active, f.behind, f.until = false, true, time.Time{}
+	return true
 }
 
 // setClass gives a thread of ours another class; tid 0 is the calling one. Threads that it starts

@@ -53,6 +53,44 @@ func TestFirst(t *testing.T) {
 	none.End()
 }
 
+// A thread behind others that is late hurries for a while, and goes back as long as the others of
+// the process are behind.
+func TestFirstHurries(t *testing.T) {
+	others := func(class uint32) {
+		ordinary.Lock()
+		defer ordinary.Unlock()
+		ordinary.others = class
+	}
+	defer others(unix.SCHED_NORMAL)
+	onThread(func() {
+		others(unix.SCHED_IDLE)
+		setClass(0, unix.SCHED_IDLE, 0)
+		var f First
+		late := func(wantBehind bool) {
+			t.Helper()
+			f.Hurry()
+			if f.behind || f.until.IsZero() {
+				t.Errorf("told to hurry, it is %+v", f)
+			}
+			f.until, f.opened = time.Now(), time.Time{} // as if that had been a while ago
+			f.Keep()
+			is, err := unix.SchedGetAttr(0, 0)
+			if err != nil || (is.Policy == unix.SCHED_IDLE) != wantBehind || f.behind != wantBehind {
+				t.Errorf("after its spell the class is %+v (%v), and it is %+v", is, err, f)
+			}
+		}
+		f.Keep()
+		late(true)
+		late(true)
+		if f.spell != 2*hurryLeast {
+			t.Errorf("the second time it hurries for %s", f.spell)
+		}
+		others(unix.SCHED_NORMAL)
+		late(false)
+		f.End()
+	})
+}
+
 // Who was begun in a class of its own stays there.
 func TestFirstOfAnotherClass(t *testing.T) {
 	onThread(func() {
