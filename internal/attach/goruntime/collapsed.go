@@ -1,20 +1,30 @@
 package goruntime
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/whystall/whystall/internal/format/paste/pattern"
+)
 
 // profTitleWords is the heading of pprof's table, with one blank between its words.
 const profTitleWords = "flat flat% sum% cum cum%"
+
+// oldTable is what stands above the rows of old tables: "Total: 2525 samples".
+var oldTable = pattern.New(`Total: \d+ samples `)
 
 // maxCollapsed bounds the line that is taken apart: its words take more memory than the text.
 const maxCollapsed = 64 << 10
 
 // profHeads are the starts of the lines above the table.
-var profHeads = []string{"File: ", "Type: ", "Time: ", "Duration: ", "Active filters:",
+var profHeads = []string{"Total: ", "File: ", "Type: ", "Time: ", "Duration: ", "Active filters:",
 	"Showing nodes accounting for ", "Dropped ", "Showing top "}
 
 // collapsed takes apart a table of pprof whose lines a web page joined into one; nil: it is none.
 func collapsed(text string) (out []string) {
 	head, table, ok := strings.Cut(text, profTitleWords+" ")
+	if m := oldTable.FindStringIndex(text); !ok && m != nil { // until Go 1.4 it had no title
+		head, table, ok = text[:m[1]], text[m[1]:], true
+	}
 	if !ok || len(text) > maxCollapsed {
 		return nil
 	}

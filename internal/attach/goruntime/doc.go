@@ -59,5 +59,7 @@
 //	metrics.go      Prometheus pages of Go programs, runtime/metrics
 //	bars.go         histograms that programs draw with marks
 //	proftags.go     go tool pprof -tags
+//	profhead.go     of pprof's output: its head alone, and heads that name something else
+//	profindex.go    the page /debug/pprof/
 //	refused.go      benchmarks and inittrace, which are of no use here
 package goruntime

@@ -5,7 +5,7 @@ import "github.com/whystall/whystall/internal/attach"
 // Kinds lists the kinds of this room.
 func Kinds() []*attach.Kind {
 	return []*attach.Kind{gctrace, goroutineDump, race, goroutineCounts, editorDump, threadcreate,
-		headlessStack, pprofTop, pprofRaw, heapText, contentionText, threadz, pprofTags, memstats,
+		headlessStack, pprofTop, pprofRaw, pprofIndex, heapText, contentionText, threadz, pprofTags, memstats,
 		gopsStats, prometheus, runtimeMetrics, delve, delveStack, scvg, pacer, schedtrace, errorStack,
 		lockReport, bars, bench, benchstat, inittrace}
 }

@@ -183,7 +183,7 @@ func stackOf(lines []paste.Line) (out []string) {
 }
 
 func readHeapText(part *attach.Part) attach.Reading {
-	r := attach.Reading{Title: "heap profile as text", State: attach.Healthy, Not: "anything about latency"}
+	r := attach.Reading{Title: "heap profile as text", State: attach.Context, Not: "anything about latency"}
 	var total, top, made sums
 	var topStack, madeStack []frame
 	headed, off := false, false

@@ -116,7 +116,12 @@ func (p *profile) readCPU(r *attach.Reading) {
 		unit = func(v float64) string { return fmt.Sprintf("%.0f samples", v) }
 	}
 	cpus := ratio(p.total/1e9, p.duration)
+	if p.perSample {
+		cpus = 0
+	}
 	switch {
+	case p.duration > 0 && p.perSample:
+		r.Figures = append(r.Figures, fmt.Sprintf("%s of CPU in %s", unit(p.total), seconds(p.duration)))
 	case p.duration > 0:
 		r.Figures = append(r.Figures, fmt.Sprintf("%s of CPU in %s: %s on average", unit(p.total),
 			seconds(p.duration), busy(cpus)))

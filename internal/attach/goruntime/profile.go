@@ -39,6 +39,8 @@ type profile struct {
 	threads   bool    // of a program without goroutines
 	objects   bool    // of a heap: counts of objects, no bytes
 	own       string  // its name in its address, which is none of the runtime's
+	unit      string  // of a table: "ns", "B"; "": none is printed
+	typed     string  // what its head says that it counts, which is none of what is read
 	vague     bool    // of a heap: live or allocated is not said
 	differ    bool    // from another profile: what is negative is less
 	shown     float64 // the share of the total that a table shows; 0: all, or not printed
@@ -162,10 +164,14 @@ func hasNames(funcs map[string]float64) bool {
 
 // read says what a profile says.
 func (p *profile) read(title string) attach.Reading {
-	r := attach.Reading{Title: title, State: attach.Healthy}
+	// What used the CPU or holds the memory is no word on health.
+	r := attach.Reading{Title: title, State: attach.Context}
 	if p.differ {
 		p.readDifference(&r)
 		return r
+	}
+	if p.kind == profGoroutine || p.kind == profOther {
+		r.State = attach.Healthy // of goroutines: whether they wait for locks
 	}
 	if p.kind == profOther && p.flat["runtime.gopark"] > p.total/2 && p.total > 0 {
 		p.kind = profGoroutine // only that one counts goroutines where they are parked
@@ -203,6 +209,10 @@ func (p *profile) readUnnamed(r *attach.Reading) {
 	}
 	if p.own != "" {
 		what = ", of what " + p.own + " counts"
+	}
+	if p.typed != "" {
+		p.readTyped(r)
+		return
 	}
 	plain := func(v float64) string { return strconv.FormatFloat(v, 'f', digits, 64) }
 	if p.total > 0 && len(p.flat) > 0 {
@@ -386,7 +396,7 @@ func (p *profile) readRows(unit string) attach.Reading {
 
 // tellMissing says that the text has few of a table's rows, so that nothing follows from them.
 func (p *profile) tellMissing(r *attach.Reading) {
-	if !p.lacking || r.State != attach.Healthy {
+	if !p.lacking || r.State != attach.Healthy && r.State != attach.Context {
 		return
 	}
 	r.State = attach.CannotTell

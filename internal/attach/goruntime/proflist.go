@@ -11,7 +11,7 @@ import (
 
 // readList reads what -list prints: the lines of some functions.
 func (p *profile) readList(lines []paste.Line) attach.Reading {
-	r := attach.Reading{Title: "pprof -list", State: attach.Healthy,
+	r := attach.Reading{Title: "pprof -list", State: attach.Context,
 		Means: "it shows which lines of the source used the profile's quantity", Not: "what requests waited for"}
 	var compiles []listed
 	r.Figures, compiles = listFigures(lines)

@@ -151,9 +151,12 @@ func (p *profile) head(t string) {
 	t = strings.TrimPrefix(t, "(pprof) ")
 	if rest, ok := strings.CutPrefix(t, "Type: "); ok {
 		p.kind = map[string]profileKind{"cpu": profCPU, "samples": profCPU, "delay": profDelay,
-			"contentions": profDelay, "inuse_space": profHeap, "inuse_objects": profHeap, "alloc_space": profAllocs,
+			"inuse_space": profHeap, "inuse_objects": profHeap, "space": profHeap, "alloc_space": profAllocs,
 			"alloc_objects": profAllocs, "goroutine": profGoroutine, "threadcreate": profThreads}[rest]
-		p.objects = strings.HasSuffix(rest, "_objects")
+		p.objects, p.perSample, p.typed = strings.HasSuffix(rest, "_objects"), rest == "samples", ""
+		if p.kind == profOther {
+			p.typed = rest
+		}
 	}
 	if strings.HasPrefix(t, "Fetching profile ") {
 		p.named(t)
@@ -224,7 +227,7 @@ var runtimeProfiles = map[string]profileKind{"profile": profCPU, "mutex": profMu
 
 // guess says which profile it is where its head is cut off: by its unit and functions.
 func (p *profile) guess(unit string) {
-	if p.kind == profDelay || p.kind == profOther && unit == "ns" {
+	if p.kind == profDelay || p.kind == profOther && p.typed == "" && unit == "ns" {
 		headless := p.kind == profOther
 		unlocks, waits := 0.0, 0.0
 		for fn, v := range p.flat {
@@ -247,11 +250,11 @@ func (p *profile) guess(unit string) {
 		p.guessed = headless && p.kind != profOther
 	}
 	switch {
-	case p.kind != profOther:
+	case p.kind != profOther, p.typed != "":
 	case unit == "B":
 		p.kind, p.vague = profHeap, true
 	case unit == "ns":
-		p.kind = profCPU // its flat functions are no waits
+		p.kind, p.guessed = profCPU, true // its flat functions are no waits
 	}
 }
 

@@ -342,6 +342,7 @@ func readPprof(part *attach.Part) attach.Reading {
 		return p.readNameless(t.unit)
 	}
 	p.guess(t.unit)
+	p.unit = t.unit
 	if (p.kind == profHeap || p.kind == profAllocs) && !p.objects && t.unit == "" && t.rows > 0 && p.total > 0 {
 		// Bytes have units: another sample index was chosen in the session, unseen.
 		p.kind, p.objects, p.vague = profHeap, true, true
@@ -357,8 +358,7 @@ func readPprof(part *attach.Part) attach.Reading {
 			return attach.Reading{Title: "a line of pprof's own", State: attach.Context,
 				Means: "what it shows went into a file, or is not here", Not: "anything by itself"}
 		}
-		return attach.Reading{Title: "the head of pprof's output", State: attach.Context,
-			Means: "it says of which profile the tables below it are", Not: "anything by itself"}
+		return p.readHead()
 	}
 	title := "pprof output"
 	if p.kind != profOther {
@@ -413,8 +413,8 @@ func (p *profile) fromAbove(part *attach.Part) {
 				head.head(strings.TrimSpace(line.Text))
 			}
 		}
-		if p.kind == profOther && head.kind != profOther {
-			p.kind, p.objects = head.kind, head.objects
+		if p.kind == profOther && p.typed == "" {
+			p.kind, p.objects, p.perSample, p.typed = head.kind, head.objects, head.perSample, head.typed
 		}
 		if p.duration == 0 {
 			p.duration = head.duration

@@ -1,0 +1,45 @@
+package goruntime
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/finding"
+)
+
+// readHead reads the lines that stand above a table, where the table is not in these lines.
+func (p *profile) readHead() attach.Reading {
+	r := attach.Reading{Title: "the head of pprof's output", State: attach.Context,
+		Means: "it says which profile pprof read; which functions have most of it is not in these lines",
+		Not:   "anything by itself"}
+	if p.kind == profCPU && p.duration > 0 && p.total > 0 && !p.perSample {
+		r.Figures = []string{fmt.Sprintf("%s of CPU in %s: %s on average", finding.Duration(int64(p.total)),
+			seconds(p.duration), busy(p.total/1e9/p.duration))}
+	}
+	return r
+}
+
+// wallClocks are what heads of profiles say that count all time of threads or goroutines, on a CPU
+// or not.
+var wallClocks = map[string]bool{"time": true, "wall": true, "wall-time": true, "wall_time": true}
+
+// readTyped reads sums of what the head names, where that is none of what Go's own profiles count.
+func (p *profile) readTyped(r *attach.Reading) {
+	write := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+	switch p.unit {
+	case "ns":
+		write = func(v float64) string { return finding.Duration(int64(v)) }
+	case "B":
+		write = func(v float64) string { return finding.Bytes(int64(v)) }
+	}
+	if p.total > 0 && len(p.flat) > 0 {
+		r.Figures = append(r.Figures, fmt.Sprintf("%s in all, of what the head calls %s", write(p.total), p.typed))
+	}
+	p.figures(r, write)
+	r.State, r.Means = attach.CannotTell, "its head says what it counts, "+p.typed+", which is neither CPU time nor memory of Go's own profiles"
+	if wallClocks[p.typed] {
+		r.Means = "it adds up wall time, on a CPU or waiting: a function that has most of it may have waited for work all the while"
+		r.Not = "CPU time, nor what requests waited for"
+	}
+}
