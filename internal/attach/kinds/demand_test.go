@@ -38,6 +38,7 @@ var named = []string{
 // mute are those of which no text speaks of a cause, each with the reason.
 var mute = map[string]string{
 	"stack of a profile as text": "one stack has no amount",
+	"heap profile as text":       "who holds memory says nothing of a wait",
 	"runtime/metrics":            "it is one reading since the start",
 	"Go scavenger lines":         "memory that goes back to the system costs nobody a wait",
 	"gcpacertrace":               "it shows what the pacer aims at, and not what it costs",

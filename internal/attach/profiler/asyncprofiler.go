@@ -11,7 +11,7 @@ import (
 )
 
 var asyncProfiler = &attach.Kind{Name: "async-profiler", Claim: claimAsync, Read: readAsync,
-	Hints: []string{"--- ", "Total samples", "Total: ", "percent", "samples  top"}}
+	Hints: []string{"--- ", "Total samples", "Total: ", "percent", "samples  top", " self: "}}
 
 var (
 	// "--- 3100000000 ns (12.34%), 310 samples"
@@ -21,13 +21,15 @@ var (
 	asyncFrame = pattern.New(`^\[ ?(\d+)\] (\S.*)$`)
 	// "  820000000   12.34%   82  org.shop.Cart.total"
 	asyncRow = pattern.New(`^(\d+)\s+(\d+\.\d+)%\s+(\d+)\s+(\S.*)$`)
+	// "[2] 76.90% 6,591 self: 0.00% 0 org/shop/Cart.total", of a tree
+	asyncTree = pattern.New(`^\[(\d+)\] (\d+\.\d+)% ([\d,.]+) self: (\d+\.\d+)% ([\d,.]+) (\S.*)$`)
 )
 
 func claimAsync(lines []paste.Line) int {
 	sure := false
 	n := claimed(lines, func(_ int, text string) bool {
 		switch {
-		case asyncTrace.MatchString(text), asyncOld.MatchString(text),
+		case asyncTree.MatchString(text), asyncTrace.MatchString(text), asyncOld.MatchString(text),
 			strings.HasPrefix(text, "--- Execution profile ---"),
 			header(text, "ns", "percent", "samples"), header(text, "bytes", "percent", "samples"):
 			sure = true
@@ -50,6 +52,9 @@ var asyncTotal = pattern.New(`^(?:Total samples|(skipped))\s*:\s*(\d+(?: \([\d.]
 var asyncNote = pattern.New(`^[a-zA-Z_][a-zA-Z_ ()-]*:\s*\d+(\s*\(.*\))?$`)
 
 func readAsync(p *attach.Part) attach.Reading {
+	if r, ok := readAsyncTree(p); ok {
+		return r
+	}
 	flat, traces := profile{}, profile{stacks: true}
 	unit, total, ofClass := "ns", 0.0, false
 	taken, skipped := 0, ""
@@ -147,4 +152,41 @@ func javaClass(name string) bool {
 	last := name[strings.LastIndexByte(name, '.')+1:]
 	return strings.Contains(name, ".") && last != "" && last[0] >= 'A' && last[0] <= 'Z' &&
 		!strings.Contains(name, "::") && !strings.ContainsAny(name, " (")
+}
+
+// readAsyncTree reads a tree, if that is what p is: each function with all that it calls, and by
+// itself.
+func readAsyncTree(p *attach.Part) (r attach.Reading, ok bool) {
+	self, deepest, name := map[string]float64{}, -1, ""
+	share := ""
+	for _, text := range texts(p) {
+		m := asyncTree.FindStringSubmatch(text)
+		if m == nil || len(self) >= most {
+			continue
+		}
+		ok = true
+		own, _ := number(m[4])
+		self[m[6]] += own / 100
+		all, _ := number(m[2])
+		if depth, _ := whole(m[1]); all >= 50 && depth > deepest {
+			deepest, name, share = depth, m[6], m[2]
+		}
+	}
+	r = attach.Reading{Title: fmt.Sprintf("async-profiler, a tree of %s", attach.Plural(len(self), "function")),
+		State: attach.CannotTell}
+	var out []string
+	for _, fn := range attach.Largest(self)[:min(3, len(self))] {
+		if self[fn] > 0 {
+			out = append(out, pct(self[fn])+" "+fn)
+		}
+	}
+	if len(out) > 0 {
+		r.Figures = append(r.Figures, "by themselves: "+strings.Join(out, ", "))
+	}
+	if name != "" {
+		r.Figures = append(r.Figures, fmt.Sprintf("%s %% in or below %s", share, name))
+	}
+	r.Means = "It says where samples were found, each function with all that it calls."
+	r.Not = "Whether it sampled CPU time, wall time or locks is not in it: with wall time most samples are threads without work."
+	return r, ok
 }

@@ -214,7 +214,7 @@ func readCritical(r *attach.Reading, _ *attach.Part, rows [][]string) {
 func readPercentiles(r *attach.Reading, p *attach.Part, _ [][]string) {
 	var heads []string
 	slow, reports := "", 0
-	worst := time.Duration(0)
+	worst, others := time.Duration(0), false
 	by := map[string]string{}
 	for _, text := range texts(p) {
 		f := strings.Fields(text)
@@ -237,6 +237,7 @@ func readPercentiles(r *attach.Reading, p *attach.Part, _ [][]string) {
 			if f[0] == "read" && d > worst {
 				worst, slow = d, fmt.Sprintf("reads: p%.4g is %s", pct, f[i+1])
 			}
+			others = others || f[0] != "read" && d >= 10*time.Millisecond
 		}
 	}
 	for _, kind := range []string{"read", "write", "flush"} {
@@ -254,8 +255,10 @@ func readPercentiles(r *attach.Reading, p *attach.Part, _ [][]string) {
 		r.Means = "Some reads took 10 ms or longer, which rotating and remote disks do without being ill."
 		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate, Proof: []string{slow}})
 		r.Next = append(r.Next, record(0, "whether requests waited for it"))
+	case worst > 0 && others:
+		r.Means = "The disk answered reads in time; some writes or flushes took 10 ms or longer, for which only those wait who sync."
 	case worst > 0:
-		r.State, r.Means = attach.Healthy, "The disk answered reads in time."
+		r.State, r.Means = attach.Healthy, "The disk answered in time, up to the 99th percentile of what is here."
 		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Against})
 	default:
 		r.Means = "It has no percentile of reads up to the 99th."

@@ -280,11 +280,7 @@ func readRetransmitSums(t *bpfTable) attach.Reading {
 	}
 	t.largest(&r, by, "retransmits")
 	r.Means = sentAgain
-	r.Not = "How many packets were sent in all is not in it, so no share of loss follows."
-	if total >= 5 {
-		r.Signs = append(r.Signs,
-			attach.Sign{Grade: attach.Outside, Where: fmt.Sprintf("the network: %s retransmits", count(total))})
-	}
+	r.Not = "How many packets were sent in all, and over how long, is not in it: no share and no rate follows."
 	r.Next = append(r.Next, attach.Next{Command: "ss -ti dst ADDRESS",
 		Why: "retransmits and round trip time of these connections"})
 	return r

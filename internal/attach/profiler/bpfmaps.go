@@ -118,7 +118,7 @@ func readMaps(p *attach.Part) attach.Reading {
 		}
 	}
 	if len(blocks) > 0 && len(blocks)*2 >= len(entries) {
-		return mapStacks(blocks)
+		return mapStacks(blocks, probed(p))
 	}
 	slices.SortStableFunc(entries, func(a, b mapEntry) int { return cmp.Compare(b.value, a.value) })
 	total := 0.0
@@ -163,8 +163,8 @@ func commentsOf(p *attach.Part) (out []string) {
 	return out
 }
 
-// mapStacks reads a map whose keys are stacks.
-func mapStacks(blocks []stackBlock) attach.Reading {
+// mapStacks reads a map whose keys are stacks. Counts: the program counts at a probe.
+func mapStacks(blocks []stackBlock, counts bool) attach.Reading {
 	total, off, samples := 0.0, 0.0, 0.0
 	for i := range blocks {
 		b := &blocks[i]
@@ -177,14 +177,11 @@ func mapStacks(blocks []stackBlock) attach.Reading {
 	if total > 0 && off >= 0.8*total {
 		r := offCPUReading(blocks, false, false)
 		r.Title = "bpftrace stacks, " + r.Title
-		r.Not += " The unit of the numbers is not in the text."
-		for i := range r.Signs {
-			if r.Signs[i].Grade == attach.Found { // counts of switches look the same as time
-				r.Signs[i].Grade, r.Signs[i].Sure = attach.Candidate, ""
-			}
-		}
-		r.State = attach.CannotTell
+		unitless(&r)
 		return r
+	}
+	if counts || oneProbe(blocks) {
+		return countedStacks(blocks)
 	}
 	r := onCPUReading(blocks, "bpftrace stacks")
 	r.Not = "That they are CPU samples is taken from the functions; counts of an event look the same."

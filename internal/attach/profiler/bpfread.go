@@ -139,6 +139,10 @@ func readReclaims(t *bpfTable) attach.Reading {
 		r.Means = upper(proof) + "."
 		r.Signs = append(r.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Found,
 			Sure: sure, Share: share, Proof: []string{proof}})
+		if s := t.span(); s > 0 && l.sum < 0.005*s && l.max() < 0.1 { // over so long it is little
+			sign := &r.Signs[len(r.Signs)-1]
+			r.State, sign.Grade, sign.Sure = attach.CannotTell, attach.Candidate, ""
+		}
 		r.Next = append(r.Next,
 			ask("grep -E 'allocstall|compact_stall|pgscan_direct ' /proc/vmstat; sleep 10; grep -E 'allocstall|compact_stall|pgscan_direct ' /proc/vmstat", 0, "how often it goes on"))
 	default:
@@ -173,9 +177,11 @@ func readBlockIO(t *bpfTable) attach.Reading {
 		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate, Proof: []string{proof}})
 		r.Next = append(r.Next, record(0, "whose requests waited for it"))
 	case share < 0.02:
-		r.State = attach.Healthy
 		r.Means = fmt.Sprintf("The disk answered in time: the median is %s.", lasts(median))
-		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Against, Share: share})
+		if len(l.all) >= enoughRows {
+			r.State = attach.Healthy
+			r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Against, Share: share})
+		}
 	default:
 		proof := fmt.Sprintf("%s of the I/Os took 10 ms or longer, up to %s", pct(share), lasts(l.max()))
 		r.Means = upper(proof) + "."
@@ -216,6 +222,10 @@ func (t *bpfTable) flash() bool {
 	return !slices.ContainsFunc(t.rows, func(row bpfRow) bool { return !strings.HasPrefix(row.at("DISK"), "nvme") })
 }
 
+// enoughRows is how many rows of single events say that all is well: of fewer, the late ones may be
+// those that were not seen.
+const enoughRows = 30
+
 // readFsyncs reads fsyncsnoop of perf-tools: each row is a call that wrote a file's data to disk.
 func readFsyncs(t *bpfTable) attach.Reading {
 	r := t.reading("fsync")
@@ -238,7 +248,10 @@ func readFsyncs(t *bpfTable) attach.Reading {
 		r.Next = append(r.Next, ask("biolatency-bpfcc -m 10 1", 0, "whether the disk took that time"))
 		return r
 	}
-	r.State, r.Means = attach.Healthy, fmt.Sprintf("Data reached the disk in time: %s at most.", lasts(l.max()))
+	r.Means = fmt.Sprintf("Data reached the disk in time: %s at most.", lasts(l.max()))
+	if len(l.all) >= enoughRows {
+		r.State = attach.Healthy
+	}
 	return r
 }
 
@@ -307,7 +320,15 @@ func readSlowFiles(t *bpfTable) attach.Reading {
 		r.Next = append(r.Next, ask("biolatency-bpfcc -m 10 1", 0, "whether the disk took that time"))
 		return r
 	}
-	r.Means = upper(proof) + ": that is little."
+	r.Means = upper(proof) + "."
+	if l.max() < 0.050 && l.sum < 0.5 {
+		r.Means = upper(proof) + ": that is little."
+		return r
+	}
+	sign := diskSign(proof, 0)
+	sign.Grade, sign.Sure = attach.Candidate, ""
+	r.Signs = append(r.Signs, sign)
+	r.Next = append(r.Next, ask("biolatency-bpfcc -m 10 1", 0, "whether the disk took that time"))
 	return r
 }
 

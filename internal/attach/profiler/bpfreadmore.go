@@ -1,7 +1,6 @@
 package profiler
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -34,6 +33,10 @@ func readSessions(t *bpfTable) attach.Reading {
 // sentAgain is what a retransmit says.
 const sentAgain = "Packets were sent again: they, or their answers, were lost or late on the way between two hosts. One that waited for its timer cost 200 ms or more, others a round trip."
 
+// oftenLost is a rate of retransmits each second from which on they are more than the few that any
+// network has.
+const oftenLost = 0.5
+
 // closing are states of a connection of which both ends know that it ends.
 var closing = words("LAST_ACK FIN_WAIT1 FIN_WAIT2 FIN_WAIT_1 FIN_WAIT_2 CLOSING CLOSE CLOSED TIME_WAIT")
 
@@ -44,7 +47,7 @@ func readRetransmits(t *bpfTable) attach.Reading {
 		return r
 	}
 	peers := map[string]float64{}
-	states, inUse := map[string]float64{}, 0
+	states, inUse, rate := map[string]float64{}, 0, 0.0
 	for _, row := range t.rows {
 		peer := row.at("RADDR:RPORT")
 		if peer == "" {
@@ -61,6 +64,7 @@ func readRetransmits(t *bpfTable) attach.Reading {
 	r.Figures = append(r.Figures, fmt.Sprintf("%s of %d to %s", count(peers[peer]), len(t.rows),
 		peer), fmt.Sprintf("%s in state %s", count(states[attach.Largest(states)[0]]), attach.Largest(states)[0]))
 	if s := t.span(); s > 0 {
+		rate = float64(inUse) / s
 		r.Figures = append(r.Figures, perSecond(float64(len(t.rows)), s))
 	}
 	r.Means = sentAgain
@@ -69,7 +73,7 @@ func readRetransmits(t *bpfTable) attach.Reading {
 	case t.tool.name == "tcpdrop":
 		r.Means = "The kernel of this host dropped these segments: the functions below a row say where. What a peer still needs is sent again."
 		r.Not = "A segment of a connection that was closed meanwhile is dropped as well, and costs nobody anything."
-	case inUse >= 5:
+	case inUse >= 5 && rate >= oftenLost:
 		r.Signs = append(r.Signs,
 			attach.Sign{Grade: attach.Outside,
 				Where: fmt.Sprintf("the network: %s", attach.Plural(inUse, "retransmit"))})
@@ -92,8 +96,10 @@ func readConnects(t *bpfTable) attach.Reading {
 		l.longest.owner(), l.longest.at("DADDR")))
 	r.Means = "It is the time until a peer answered a new connection: the network and the peer's kernel."
 	if l.max() < 0.020 {
-		r.State = attach.Healthy
-		r.Means = "Peers accepted connections at once."
+		r.Means = "Peers accepted these connections at once."
+		if len(l.all) >= enoughRows {
+			r.State = attach.Healthy
+		}
 		return r
 	}
 	r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside,
@@ -247,11 +253,19 @@ func readCache(t *bpfTable) attach.Reading {
 		r.Figures = append(r.Figures, fmt.Sprintf("%s of %s lookups in %s hit",
 			pct(hits/(hits+misses)), count(hits+misses), what)+spread)
 	}
-	if seconds := float64(len(t.rows)) * cmp.Or(t.interval(), 1); len(t.rows) > 0 &&
-		!t.has("REFERENCE") && !t.has("COMM") && !t.has("CMD") {
-		r.Figures = append(r.Figures,
-			fmt.Sprintf("%s pages/s missed in the mean, %.3g MiB/s where a page is 4 KiB",
-				count(math.Round(misses/seconds)), misses/seconds/256))
+	if len(t.rows) > 0 && !t.has("REFERENCE") && !t.has("COMM") && !t.has("CMD") {
+		each := t.interval()
+		if each == 0 && t.span() > 0 {
+			each = t.span() / float64(len(t.rows)-1)
+		}
+		mean := misses / float64(len(t.rows))
+		line := fmt.Sprintf("%s pages missed in the mean of the rows, each of a second where no other interval was asked for",
+			count(math.Round(mean)))
+		if each > 0 {
+			line = fmt.Sprintf("%s pages/s missed in the mean, %.3g MiB/s where a page is 4 KiB",
+				count(math.Round(mean/each)), mean/each/256)
+		}
+		r.Figures = append(r.Figures, line)
 		if c := t.column("CACHE_MB CACHED_MB"); c != "" {
 			r.Figures = append(r.Figures, fmt.Sprintf("the cache holds %s MB", t.rows[len(t.rows)-1].at(c)))
 		}

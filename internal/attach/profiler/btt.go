@@ -62,9 +62,11 @@ func readBtt(p *attach.Part) attach.Reading {
 		r.Means = upper(proof) + ": usual for a rotating or a remote disk under load, late for an SSD."
 		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate, Proof: []string{proof}})
 		r.Next = append(r.Next, record(0, "whose requests waited for it"))
+	case n < 50 || longest["D2C"] >= 0.1 || longest["I2D"] >= 0.1:
+		r.Means = "The device answered in time in the mean; a mean says nothing of the few that are late."
 	default:
 		r.State = attach.Healthy
-		r.Means = "The device answered in time in the mean."
+		r.Means = "The device answered in time."
 	}
 	return r
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/format/paste"
 	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
@@ -121,12 +122,23 @@ func readFolded(p *attach.Part) attach.Reading {
 		strings.Contains(lower, "perf script") || strings.Contains(lower, "-e cpu")
 	switch {
 	case (total > 0 && off >= 0.8*total || offCPU) && !strings.Contains(lower, "stackcount"):
-		r := offCPUReading(blocks, false, true)
+		r := offCPUReading(blocks, false, offCPU)
 		r.Title = "folded stacks, " + r.Title
-		r.Not += " That the numbers are microseconds is taken from offcputime, and not from the text."
+		if !offCPU {
+			unitless(&r)
+		}
 		return r
-	case onCPU, inKernel >= 0.03*total && switched < 0.3*total:
+	case onCPU:
 		return foldedTitle(onCPUReading(blocks, ""), "folded stacks, CPU samples", len(blocks), total)
+	case inKernel >= 0.03*total && switched < 0.3*total && !oneProbe(blocks):
+		r := foldedTitle(onCPUReading(blocks, ""), "folded stacks, CPU samples by their functions", len(blocks), total)
+		r.Not = "That they are CPU samples is taken from the functions; counts of an event look the same. A CPU profile has no waiting in it."
+		for i := range r.Signs {
+			if r.Signs[i].Grade == attach.Found {
+				r.Signs[i].Sure = finding.Possible
+			}
+		}
+		return r
 	}
 	r := foldedTitle(onCPUReading(blocks, ""), "folded stacks", len(blocks), total)
 	r.Means = "Whether these are samples on CPU or time off CPU cannot be told from the text: the command that made them says it."

@@ -26,7 +26,7 @@ var (
 	latencyEnds = pattern.New(`^#?\s*=> (started|ended) at:\s+(\S+)`)
 	wakeupPID   = pattern.New(`(?:^|[ :\]])(?:comm=\S.*? )?pid=(\d+)|(\S+):(\d+) \[\d+\]`)
 	nextPID     = pattern.New(`next_comm=(.*?) next_pid=(\d+)|==> (\S.*?):(\d+) \[\d+\]`)
-	prevPID     = pattern.New(`prev_pid=(\d+) prev_prio=\d+ prev_state=(\S+)`)
+	prevPID     = pattern.New(`prev_pid=(\d+) prev_prio=-?\d+ prev_state=(\S+)|:(\d+) \[-?\d+\] (\S+) ==> `)
 	latency     = pattern.New(`^(?:# )?latency: (\d+) us, #\d+`)
 	hwlatLine   = pattern.New(`inner/outer\(us\):\s*(\d+)/(\d+)`)
 	timerlat    = pattern.New(`context\s+(irq|thread) timer_latency\s+(\d+) ns`)
@@ -69,6 +69,8 @@ func oldTraceHead(text string) bool {
 // switchTrace pairs wake-ups and switches of a trace: how long threads waited for a CPU.
 type switchTrace struct {
 	ready    map[string]float64 // PID: since when
+	on       map[string]float64 // PID: since when it has a CPU
+	ran      float64            // ms, of threads that are seen to come and to leave
 	tasks    map[string]*taskDelay
 	delays   []float64 // ms
 	waited   float64
@@ -88,16 +90,24 @@ func (s *switchTrace) add(at float64, event string) {
 	case "sched_switch":
 		s.switches++
 		if m := prevPID.FindStringSubmatch(rest); m != nil {
-			delete(s.ready, m[1])
-			if strings.HasPrefix(m[2], "R") && m[1] != "0" {
-				s.ready[m[1]] = at
+			pid, state := m[1]+m[3], m[2]+m[4]
+			delete(s.ready, pid)
+			if strings.HasPrefix(state, "R") && pid != "0" {
+				s.ready[pid] = at
 			}
+			if since, ok := s.on[pid]; ok && pid != "0" {
+				s.ran += max(at-since, 0) * 1000
+			}
+			delete(s.on, pid)
 		}
 		m := nextPID.FindStringSubmatch(rest)
 		if m == nil {
 			return
 		}
 		pid, comm := m[2]+m[4], m[1]+m[3]
+		if len(s.on) < most {
+			s.on[pid] = at
+		}
 		since, ok := s.ready[pid]
 		if !ok || pid == "0" || len(s.delays) >= most {
 			return
@@ -118,7 +128,7 @@ func (s *switchTrace) add(at float64, event string) {
 }
 
 func readKernelTrace(p *attach.Part) attach.Reading {
-	s := &switchTrace{ready: map[string]float64{}, tasks: map[string]*taskDelay{}}
+	s := &switchTrace{ready: map[string]float64{}, on: map[string]float64{}, tasks: map[string]*taskDelay{}}
 	tracer, events, first, last := "", map[string]float64{}, 0.0, 0.0
 	worst, noise, ends := 0.0, []float64{}, ""
 	for _, text := range texts(p) {
@@ -183,7 +193,7 @@ func readKernelTrace(p *attach.Part) attach.Reading {
 		r.Figures[0] += ends
 		return r
 	}
-	return traceEvents(r, s, events, n, last-first)
+	return traceEvents(r, s, events, n)
 }
 
 // traceLatency reads the tracers that measure a latency themselves.
@@ -205,13 +215,12 @@ func traceLatency(r attach.Reading, tracer string, worst float64, noise []float6
 		r.Means = fmt.Sprintf("The longest latency that the tracer saw is %s.", lasts(worst/1e6))
 	}
 	if worst < 1000 {
-		r.State = attach.Healthy
 		r.Means += " Of a request of milliseconds that is little."
 	}
 	return r
 }
 
-func traceEvents(r attach.Reading, s *switchTrace, events map[string]float64, n, span float64) attach.Reading {
+func traceEvents(r attach.Reading, s *switchTrace, events map[string]float64, n float64) attach.Reading {
 	names := attach.Largest(events)
 	for _, name := range names[:min(2, len(names))] {
 		r.Figures = append(r.Figures, fmt.Sprintf("%s: %s (%s)", strings.TrimSuffix(name, ":"),
@@ -231,7 +240,11 @@ func traceEvents(r attach.Reading, s *switchTrace, events map[string]float64, n,
 		fmt.Sprintf("%s waited longest: %s ms in %s switches", who.name, trim(who.avg),
 			count(who.switches))}, r.Figures...)
 	r.Not = "A throttled cgroup delays threads in the same way."
-	delayMeaning(&r, s.waited, max(span*1000-s.waited, 0), float64(len(s.delays)), longest)
+	if s.ran <= 0 { // no thread is seen to come and to leave
+		r.Means = fmt.Sprintf("Threads that were ready waited up to %s ms for a CPU; how long any ran is not in it.", trim(longest))
+		return r
+	}
+	delayMeaning(&r, s.waited, s.ran, float64(len(s.delays)), longest)
 	return r
 }
 
@@ -283,6 +296,10 @@ func readGraph(p *attach.Part) attach.Reading {
 		}
 	}
 	r.Title = fmt.Sprintf("function_graph, %s", attach.Plural(rows, "line"))
+	if len(by) == 0 {
+		r.Means = "No line has a time: which functions of the kernel call which is all that is in it."
+		return r
+	}
 	r.Figures = append(r.Figures, fmt.Sprintf("longest: %s in %s", lasts(worst/1e6), name))
 	for _, f := range attach.Largest(by)[:min(2, len(by))] {
 		r.Figures = append(r.Figures, fmt.Sprintf("%s in %s, with what it calls and waits for", lasts(by[f]/1e6), f))

@@ -107,72 +107,6 @@ func claimHistogram(lines []paste.Line) int {
 	return end
 }
 
-// measure is what the values of a histogram are.
-type measure string
-
-const (
-	ofRunQueue measure = "run queue latency"
-	ofQueueLen measure = "run queue length"
-	ofDisk     measure = "latency of block device I/O"
-	ofOnCPU    measure = "time on a CPU between two switches"
-	ofOffCPU   measure = "time off CPU between two switches"
-	ofFiles    measure = "latency of file system calls"
-	ofFunction measure = "time in a function"
-	ofInterrup measure = "time in interrupts"
-	ofRTT      measure = "TCP round trip time"
-	ofQueries  measure = "latency of a database's queries"
-	ofWork     measure = "time that work of the kernel queued"
-	ofSizes    measure = "sizes"
-	ofBacklog  measure = "length of the queue of new connections"
-	ofLatency  measure = "a latency, by the name of its map"
-	ofUnknown  measure = "values of which the text does not say what they are"
-)
-
-// oneFunction is the first line of funclatency of libbpf: the function alone, or a program's.
-var oneFunction = pattern.New(`(?m)^tracing (?:[\w./-]+:)?[a-z_][\w.]*\. +hit ctrl-c to exit\.?$`)
-
-// offCPUDist is the command of cpudist with the option -O, by which it measures time off CPU.
-var offCPUDist = pattern.New(`cpudist(?:-bpfcc|\.py)?\s(?:.*\s)?(?:-[A-Za-z]*O[A-Za-z]*|--offcpu)(?:\s|$)`)
-
-// measureOf says what is measured, by the words of the tool and the command above it.
-func measureOf(context string) measure {
-	c := strings.ToLower(context)
-	has := func(words ...string) bool {
-		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(c, w) })
-	}
-	switch {
-	case has("run queue latency", "runqlat", "tracing cpu scheduler"), has("sched_wakeup") && has("sched_switch"):
-		return ofRunQueue
-	case has("run queue length", "runqlen"):
-		return ofQueueLen
-	case has("syn backlog", "tcpsynbl", "backlog_max"):
-		return ofBacklog
-	case has("bitesize", "kbytes", "size_t", "@bytes", "_bytes"):
-		return ofSizes
-	case has("disk = "), has("block device i/o", "block i/o", "biolatency", "block_rq_issue",
-		"block_rq_complete", "bio latency"):
-		return ofDisk
-	case has("off-cpu time"), offCPUDist.MatchString(context):
-		return ofOffCPU
-	case has("on-cpu time", "cpudist"):
-		return ofOnCPU
-	case has("operation latency", "ext4dist", "xfsdist", "btrfsdist", "nfsdist", "zfsdist",
-		"f2fsdist", "operation = "), has("sys_enter_read", "sys_enter_write", "vfs_read", "vfs_write", "fsync"):
-		return ofFiles
-	case has("irq event time", "softirq = ", "hardirq = ", "hardirqs", "softirqs"):
-		return ofInterrup
-	case has("rtt", "round trip"):
-		return ofRTT
-	case has("query latency", "database queries"):
-		return ofQueries
-	case has("work queue request", "wqlat"):
-		return ofWork
-	case has("tracing 1 function", "functions for", "funclatency", "function = "), oneFunction.MatchString(c):
-		return ofFunction
-	}
-	return ofUnknown
-}
-
 // histograms reads all histograms of a part. Those with the same key are intervals and are added
 // up.
 func histograms(p *attach.Part) (out []*histogram, context string, intervals int) {
@@ -287,6 +221,10 @@ var tracedFunction = pattern.New(`(?i)Tracing \d+ functions? for "([^"\s]{1,80})
 func readHistogram(p *attach.Part) attach.Reading {
 	all, context, intervals := histograms(p)
 	what := measureOf(context)
+	unitless := what.timed() && !slices.ContainsFunc(all, func(h *histogram) bool { return h.seconds() > 0 })
+	if unitless && slices.ContainsFunc(all, func(h *histogram) bool { return strings.HasPrefix(h.label, "@") }) {
+		what = ofUnknown // a program may add up bytes at the same probes
+	}
 	if what == ofUnknown && slices.ContainsFunc(all, (*histogram).latency) {
 		what = ofLatency
 	}
@@ -320,6 +258,10 @@ func readHistogram(p *attach.Part) attach.Reading {
 		return r
 	}
 	worst := worstOf(foreground, enough)
+	if unitless && what != ofUnknown {
+		r.Means = "The line that names the unit of these values is not in it: how long they are cannot be said."
+		return r
+	}
 	histMeaning(&r, what, worst)
 	if len(all) > 1 && worst.key != "" {
 		ofOne(&r, what, worst.key)
@@ -385,6 +327,13 @@ func histMeaning(r *attach.Reading, what measure, main *histogram) {
 				" of the calls took 10 ms or longer, with page cache hits and misses in one: they may have waited for a disk, a lock of the file or a writeback."
 			r.Next = append(r.Next, ask("biolatency-bpfcc -m 10 1", 0, "whether the disk took that time"))
 		}
+	case ofReads:
+		r.Means = "It is the time of whole calls: one on a socket, a pipe or a terminal waits for its other end, and one on a file may wait for a disk."
+		r.Not = "Which of these the slow ones are of, and whose requests waited, is not in it."
+		if s := main.seconds(); s > 0 && main.from(0.010/s) == 0 && main.total() >= enoughForP99 {
+			r.State, r.Means = attach.Healthy, fmt.Sprintf("No call of these took %s.", main.value(main.border(0.010/s)))
+			r.Not = "Many short calls may add up; the text does not say whose requests waited."
+		}
 	case ofOnCPU:
 		r.Means = "It is how long threads ran until they left their CPU. It has no waiting in it."
 		r.Not = "Short stretches are usual for services that wait a lot; long ones for computing."
@@ -398,7 +347,9 @@ func histMeaning(r *attach.Reading, what measure, main *histogram) {
 			r.Not = "Some versions of softirqs and hardirqs print nanoseconds below usecs with -d: interrupts of milliseconds at the median are more likely microseconds."
 		}
 		if s := main.seconds(); s > 0 && main.from(0.001/s) == 0 {
-			r.State = attach.Healthy
+			if main.total() >= enoughForP99 {
+				r.State = attach.Healthy
+			}
 			r.Means += " None of them took a millisecond."
 		}
 	case ofRTT:
@@ -417,9 +368,9 @@ func histMeaning(r *attach.Reading, what measure, main *histogram) {
 	case ofBacklog:
 		r.Means = "It is how many connections waited for the program's accept when another one came."
 		r.Not = "The limit of the queue is its key, where there is one: beyond it connections are dropped."
-		if main.from(4) == 0 {
+		if main.mayBe(4) == 0 && main.total() >= enoughForP99 {
 			r.State = attach.Healthy
-			r.Means += " Hardly any did."
+			r.Means += " None found four or more there."
 		}
 	case ofLatency:
 		r.Means = "By its name and unit it is how long something took or waited; of what, its key or the script says."

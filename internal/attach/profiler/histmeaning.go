@@ -9,11 +9,6 @@ import (
 
 func runQueueMeaning(r *attach.Reading, h *histogram) {
 	s, n := h.seconds(), h.total()
-	if s == 0 {
-		s = 1e-6
-		h.unit = "usecs"
-		r.Figures[0] = h.says()
-	}
 	p99 := h.at(0.99).low * s
 	r.Facts = append(r.Facts, attach.Fact{Name: RunQueueP99, Value: p99 * 1e9, Of: h.key})
 	long := h.from(0.001/s) / max(n, 1)
@@ -51,10 +46,14 @@ func runQueueMeaning(r *attach.Reading, h *histogram) {
 	}
 }
 
+// manyLate is the share of I/Os of 60 ms or longer from which a disk is slow for whoever waits: one
+// in a hundred is what a rotating disk has that writes behind.
+const manyLate = 0.03
+
 func diskMeaning(r *attach.Reading, h *histogram) {
 	s, n := h.seconds(), h.total()
 	r.Not = "It is the disk's time for everybody: whether a request waited for it is not in it."
-	if s == 0 || n < 50 {
+	if n < 50 {
 		r.Means = fmt.Sprintf("These are %s I/Os: too few for a p99.", count(n))
 		return
 	}
@@ -64,7 +63,7 @@ func diskMeaning(r *attach.Reading, h *histogram) {
 		r.State = attach.Healthy
 		r.Means = fmt.Sprintf("The disk answered in time: %s of the I/Os took 10 ms or longer.", h.part(0.010/s))
 		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Against, Share: slow})
-	case h.from(0.060/s)/n >= 0.01 && n >= 200:
+	case h.from(0.060/s)/n >= manyLate && n >= 200:
 		proof := fmt.Sprintf("%s of %s I/Os took 10 ms or longer; p99 %s to %s", h.part(0.010/s),
 			count(n), h.value(h.at(0.99).low), h.value(h.at(0.99).high))
 		r.State = attach.Ill

@@ -92,7 +92,7 @@ func (k *kiReport) callAsleep(r *attach.Reading, c *kiCallRow) {
 	if len(r.Signs) == before && c.sleeps.share(waitedPeer) >= 0.3 && k.spends(c.asleep) {
 		r.Signs = append(r.Signs,
 			attach.Sign{Grade: attach.Outside, Share: c.sleeps.share(waitedPeer),
-				Where: "the peer: the thread waits for data from the network"})
+				Where: "the peer: the thread waits for the other end of a socket"})
 	}
 }
 
@@ -137,8 +137,8 @@ func (k *kiReport) readSleep(r *attach.Reading) {
 	}
 	if share := w.share(waitedPeer); share >= 0.4 {
 		r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Share: share,
-			Where: "the peer: the thread waits for data from the network"})
-		r.Means = fmt.Sprintf("%s of the waiting is for the network.", pct(share))
+			Where: "the peer: the thread waits for the other end of a socket"})
+		r.Means = fmt.Sprintf("%s of the waiting is for the other end of sockets.", pct(share))
 		return
 	}
 	if share := w.share(waitedDriver); share >= 0.4 {
@@ -152,8 +152,10 @@ func (k *kiReport) readSleep(r *attach.Reading) {
 	if share := w.share(waitedOther); share >= 0.3 {
 		r.Means = fmt.Sprintf("%s of the waiting is in functions that no rule knows: %s.",
 			pct(share), w.where(waitedOther, 2))
-	} else if r.Means == "" {
+	} else if r.Means == "" && w.share(waitedIdle) >= 0.7 {
 		r.Means = "It sleeps without work, as far as the functions say."
+	} else if r.Means == "" {
+		r.Means = "What most of its sleep was for is not plain from these functions."
 	}
 }
 

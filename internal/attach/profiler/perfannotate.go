@@ -74,7 +74,7 @@ func readAnnotate(p *attach.Part) attach.Reading {
 	r.Means = "It shows instructions within one function: which share of the whole the function has, and who waits, is not in it."
 	if len(rows) > 0 && slices.ContainsFunc(atomics,
 		func(a string) bool { return strings.HasPrefix(rows[0].what, a) }) {
-		r.Means += " Most of them are at an instruction by which threads share memory."
+		r.Means += " The largest share is at an instruction by which threads share memory, or wait for it."
 	}
 	r.Not = "A sample often counts for an instruction behind the one that took the time."
 	r.Next = append(r.Next, ask("perf report --stdio", 0, "the share of the function, of the same recording"))

@@ -58,8 +58,11 @@ func scriptEvents(e *scriptedEvent, title, event string) attach.Reading {
 	}
 	base, _, _ := strings.Cut(event, ":")
 	switch {
-	case strings.HasSuffix(event, "faults"):
-		r.Means = "The samples are page faults and not CPU samples: they say where memory is touched for the first time, as programs do while they start. No latency is in them."
+	case strings.HasPrefix(event, "major-faults"):
+		r.Means = "The samples are page faults for which the kernel had to read, and not CPU samples: they say where such memory is touched. No latency is in them."
+		r.Not = "How long each read took is not in it."
+	case strings.HasPrefix(event, "page-faults"), strings.HasPrefix(event, "faults"), strings.HasPrefix(event, "minor-faults"):
+		r.Means = "The samples are page faults and not CPU samples: they say where memory is touched that is not mapped yet, as programs do while they start. No latency is in them."
 		r.Not = "Faults by themselves are no cause of slowness: how long they took is not in it."
 	case base == "sched":
 		r.Means = "These are scheduler events and no CPU samples: a thread that leaves its CPU mostly has nothing to do."

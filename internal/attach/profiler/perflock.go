@@ -177,8 +177,7 @@ func readPerfLock(p *attach.Part) attach.Reading {
 	r.Means = fmt.Sprintf("Threads waited %s for locks of the kernel in these rows; over how long, and whose requests, is not in it.", lasts(total))
 	switch {
 	case worst < 0.001 && total < 0.1:
-		r.State = attach.Healthy
-		r.Means = fmt.Sprintf("Threads waited %s for locks of the kernel, %s at most: that is little.", lasts(total), lasts(worst))
+		r.Means = fmt.Sprintf("Threads waited %s for locks of the kernel in these rows, and less than a millisecond at a time (%s at most).", lasts(total), lasts(worst))
 	case total >= 0.1 && total-background < 0.1:
 		r.Means = "Nearly all of it are waits of threads of the kernel, or single waits: which lock is not in it, and a thread that waits for work at a semaphore looks the same."
 		r.Next = append(r.Next, ask("perf lock contention -ab -- sleep 10", 0,

@@ -13,7 +13,13 @@ import (
 )
 
 var perfReport = &attach.Kind{Name: "perf report", Claim: claimPerfReport, Read: readPerfReport,
-	Hints: []string{"%", "#", "PerfTop:", "pcnt", "Samples: ", "Overhead", "Children"}}
+	Hints: []string{"%", "#", "PerfTop:", "pcnt", "Samples: ", "Overhead", "Children"},
+	Apart: func(l paste.Line) bool { return reportStarts(strings.TrimSpace(l.Text)) }}
+
+// reportStarts reports whether a line is the first that perf report prints.
+func reportStarts(text string) bool {
+	return strings.HasPrefix(text, "# To display the perf.data header")
+}
 
 // perfHead reports whether a line is of the head of perf report or perf top.
 func perfHead(text string) bool {
@@ -67,13 +73,16 @@ var perfHeaderFields = words(`hostname os perf arch nrcpus cpudesc cpuid total m
 func claimPerfReport(lines []paste.Line) int {
 	first := strings.TrimSpace(lines[0].Text)
 	row, isRow := perfRowOf(first)
-	if !(isRow && row.mark != "") && !perfHead(first) {
+	if !(isRow && row.mark != "" && !row.delta) && !perfHead(first) {
 		return 0
 	}
 	known := isRow && row.mark != ""
 	columns := false // a header that names columns
 	indent, screen, named := -1, -1, false
 	n := claimed(lines, func(i int, text string) bool {
+		if known && reportStarts(text) {
+			return false
+		}
 		if perfHead(text) || columnsHead(text) || strings.Trim(text, "- ") == "" && strings.HasPrefix(text, "------") {
 			columns = columns || columnsHead(text)
 			named = false
@@ -83,7 +92,7 @@ func claimPerfReport(lines []paste.Line) int {
 		if ok && row.mark == "" && (onScreen(lines[i].Text, screen) || named && foldedChain.MatchString(text)) {
 			return true
 		}
-		if ok && (row.mark != "" || columns) {
+		if ok && !row.delta && (row.mark != "" || columns) {
 			known = true
 			screen, named = -1, row.mark != ""
 			if named {
@@ -125,6 +134,8 @@ type perfSection struct {
 	top     bool
 	kernel  string // what perf top says of the kernel's part; "": nothing
 	symbols bool   // the column without a name of its own holds symbols
+	shares  shares // what the second share of a row is
+	tree    bool   // rows stand below those that they are parts of (--hierarchy)
 }
 
 // symbolsHead reports whether a head has two columns: shares and symbols.
@@ -162,16 +173,19 @@ func readPerfReport(p *attach.Part) attach.Reading {
 		otherSections(&r, sections, best)
 		return r
 	}
-	best.p.pid = targetOf(p)
+	best.p.pid, best.p.only = targetOf(p), sampledOnly(best.event)
 	r := best.p.reading()
 	r.Title = title
 	if best.kernel != "" {
 		r.Figures = append(r.Figures, best.kernel)
 	}
 	if len(sections) > 1 {
-		what := "events"
-		if slices.ContainsFunc(sections, func(s perfSection) bool { return s.top }) {
+		what := "tables"
+		switch {
+		case slices.ContainsFunc(sections, func(s perfSection) bool { return s.top }):
 			what = "screens of perf top"
+		case slices.ContainsFunc(sections, func(s perfSection) bool { return s.event != best.event }):
+			what = "events"
 		}
 		r.Flaws = append(r.Flaws, fmt.Sprintf("it has %d %s; the reading is of one", len(sections), what))
 	}
@@ -216,6 +230,12 @@ func perfSections(p *attach.Part) []perfSection {
 		}
 		if symbolsHead(text) {
 			out[len(out)-1].symbols = true
+		}
+		if columnsHead(text) {
+			out[len(out)-1].tree = strings.Contains(text, " / ")
+			if out[len(out)-1].shares = onlyFirst; strings.Contains(text, "Children ") {
+				out[len(out)-1].shares = withCallees
+			}
 		}
 		if perfHead(text) || text == "" {
 			continue
@@ -291,6 +311,10 @@ func abbreviated(s string) float64 {
 // add adds a row with the call graph below it.
 func (s *perfSection) add(row perfRow, below []string) {
 	if row.comm == "" && row.symbol == "" || s.rows >= most {
+		return
+	}
+	row = s.own(row)
+	if s.tree && row.symbol == "" { // what its functions add up to
 		return
 	}
 	s.rows++

@@ -14,6 +14,8 @@ type perfRow struct {
 	mark           string // "[k]", "[.]" and so on; "": the row names no symbol
 	symbol         string
 	screen         bool // it was opened on perf's screen: the tree below it is not as printed
+	shares         int  // how many shares stand in front
+	delta          bool // one has a sign: it is a difference of two recordings
 }
 
 // oldTopRow is a row of perf top before 3.1: "120249.00 74.6% do_raw_spin_lock [kernel.kallsyms]".
@@ -24,9 +26,10 @@ var marks = words("[k] [.] [u] [g] [H] [h]")
 
 // perfRowOf reads a row. Only what has a mark is known without a header.
 func perfRowOf(text string) (row perfRow, ok bool) {
+	row.delta = signedShare(text) // perf's screen has blanks behind the sign of a row
 	text = strings.TrimLeft(text, "+- ")
 	if m := oldTopRow.FindStringSubmatch(text); m != nil {
-		row = perfRow{dso: m[3], mark: "[.]", symbol: m[2]}
+		row = perfRow{dso: m[3], mark: "[.]", symbol: m[2], shares: 1}
 		row.self, _ = percent(m[1])
 		row.children = row.self
 		if strings.HasPrefix(row.dso, "[") {
@@ -40,10 +43,11 @@ func perfRowOf(text string) (row perfRow, ok bool) {
 	}
 	n := 0
 	for n < len(fields) && n < 6 {
-		share, ok := percent(fields[n])
+		share, ok := percent(strings.TrimLeft(fields[n], "+-"))
 		if !ok {
 			break
 		}
+		row.delta = row.delta || signedShare(fields[n])
 		if n == 0 {
 			row.children = share
 		}
@@ -55,6 +59,7 @@ func perfRowOf(text string) (row perfRow, ok bool) {
 	if n == 0 || n == len(fields) || n > 2 && strings.HasPrefix(fields[n], "0x") { // the last is a row of perf c2c
 		return row, false
 	}
+	row.shares = n
 	rest := fields[n:]
 	for i, f := range rest {
 		if !marks[f] || i+1 == len(rest) {
@@ -78,6 +83,23 @@ func perfRowOf(text string) (row perfRow, ok bool) {
 	}
 	row.comm = strings.Join(rest, " ")
 	return row, true
+}
+
+// shares says what a row's second share is.
+type shares int
+
+const (
+	unnamedShares shares = iota
+	withCallees          // "Children Self": the second is of the function alone
+	onlyFirst            // "Overhead sys usr", or one for each event: the first is of all
+)
+
+// own settles which share of a row is its own.
+func (s *perfSection) own(row perfRow) perfRow {
+	if row.shares > 1 && (s.shares == onlyFirst || s.shares == unnamedShares && row.self > row.children) {
+		row.self = row.children
+	}
+	return row
 }
 
 // shareWithin is the share of a further row in a line that lost its breaks.
@@ -110,6 +132,12 @@ func gluedRows(lines []paste.Line) []paste.Line {
 		out = append(out, l)
 	}
 	return out
+}
+
+// signedShare reports whether a text starts with a share that has a sign: "+5.42%".
+func signedShare(text string) bool {
+	return len(text) > 1 && (text[0] == '+' || text[0] == '-') && text[1] >= '0' && text[1] <= '9' &&
+		strings.Contains(text[:min(len(text), 12)], "%")
 }
 
 func isCount(s string) bool { _, ok := whole(s); return ok }

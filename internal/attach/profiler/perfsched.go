@@ -13,7 +13,8 @@ import (
 
 var (
 	schedLatency = &attach.Kind{Name: "perf sched latency", Claim: claimSchedLatency,
-		Read: readSchedLatency, Hints: []string{"| avg:", "Runtime ms", "-----", "TOTAL:", "Tasks "}}
+		Read: readSchedLatency, Hints: []string{"| avg:", "Runtime ms", "-----", "TOTAL:", "Tasks "},
+		Apart: func(l paste.Line) bool { return latencyHead(strings.TrimSpace(l.Text)) }}
 	schedHist = &attach.Kind{Name: "perf sched timehist", Claim: claimSchedHist,
 		Read: readSchedHist, Hints: []string{"] ", "sch delay", "Runtime summary", "sched-in", "-----"}}
 	schedMap = &attach.Kind{Name: "perf sched map", Claim: claimSchedMap, Read: readSchedMap,
@@ -51,11 +52,13 @@ func claimSchedLatency(lines []paste.Line) int {
 		})
 		return attach.ClaimIf(rows > 0, n)
 	}
-	sure := false
+	sure, ended := false, false
 	n := claimed(lines, func(_ int, text string) bool {
 		switch {
+		case ended && latencyHead(text): // of another run
+			return false
 		case latencyRow.MatchString(text), latencyEnd.MatchString(text):
-			sure = true
+			sure, ended = true, ended || latencyEnd.MatchString(text)
 		case strings.HasPrefix(text, "Task ") && strings.Contains(text, "Runtime ms"), sure && text == "...",
 			strings.Trim(text, "-=* ") == "", strings.HasPrefix(text, "INFO: ") && strings.Contains(text, "%"):
 		default:
@@ -64,6 +67,11 @@ func claimSchedLatency(lines []paste.Line) int {
 		return true
 	})
 	return attach.ClaimIf(sure, n)
+}
+
+// latencyHead reports whether a line names the columns of perf sched latency.
+func latencyHead(text string) bool {
+	return strings.HasPrefix(text, "Task ") && strings.Contains(text, "Runtime ms")
 }
 
 // taskDelay is a task's row of perf sched latency.

@@ -301,6 +301,7 @@ func readPerfScript(p *attach.Part) attach.Reading {
 		s.bare = len(s.kernel)+len(s.program) == 0 // its stack is not in the text
 	}
 	if cpuEvent(best) {
+		e.p.only = sampledOnly(best)
 		r := e.p.reading()
 		r.Title = title
 		e.clock(&r, best)

@@ -14,11 +14,12 @@ import (
 
 var perfStat = &attach.Kind{Name: "perf stat", Claim: claimPerfStat, Read: readPerfStat,
 	Hints: []string{"Performance counter stats", "-clock", "seconds ", "context-switches", "cycles",
-		"msec", "instructions", "<not ", "unit events", "faults", "-misses"}}
+		"msec", "instructions", "<not ", "unit events", "faults", "-misses"},
+	Apart: func(l paste.Line) bool { return strings.Contains(l.Text, "Performance counter stats for") }}
 
 var (
 	// "  240.16 msec task-clock  #  0.240 CPUs utilized", with the time first for -I
-	statRow = pattern.New(`^(?:(\d+[.,]\d{9})\s+)?(?:(?:CPU|S|N)\d[\w-]*\s+(?:\d+\s+)?)?(<not (?:supported|counted)>|\d[\d., \x{00a0}\x{202f}]*)\s+(?:(msec|ns|Joules|MiB|Bytes|seconds)\s+)?([A-Za-z][\w./,:=-]*)(?: \(msec\))?\s*(#.*|\(.*%.*\)|\+-.*)?$`)
+	statRow = pattern.New(`^(?:(\d+[.,]\d{9})\s+)?(?:(?:CPU|S|N)\d[\w-]*\s+(?:\d+\s+)?|\S.{0,30}?-\d+\s+)?(<not (?:supported|counted)>|\d[\d., \x{00a0}\x{202f}]*)\s+(?:(msec|ns|Joules|MiB|Bytes|seconds)\s+)?([A-Za-z][\w./,:=-]*)(?: \(msec\))?\s*(#.*|\(.*%.*\)|\+-.*)?$`)
 	// "      1.001822259 seconds time elapsed", "  0.645756000 seconds user"
 	statTime = pattern.New(`^(\d+[.,]\d+)\s+(?:\+- \d+[.,]\d+ )?seconds (time elapsed|user|sys)`)
 )
@@ -53,11 +54,14 @@ func statLine(text string) (sure, ok bool) {
 		strings.HasPrefix(text, "#") && strings.Contains(text, "CPUs utilized"),
 		strings.HasPrefix(text, "Some events weren't counted"), strings.HasPrefix(text, "echo ") &&
 			strings.Contains(text, "nmi_watchdog"), strings.HasPrefix(text, "perf stat ..."),
-		strings.HasPrefix(text, "TopdownL1"):
+		strings.HasPrefix(text, "Topdown"), statMetric.MatchString(text):
 		return false, true
 	}
 	return false, false
 }
+
+// statMetric is what perf made of counters of the rows above: "#  23.6 %  tma_bad_speculation".
+var statMetric = pattern.New(`^#\s+\d+[.,]\d+\s+(?:%\s+)?[A-Za-z_]`)
 
 // statGoesOn reports whether a line is the unit of the comment in the row above it, which a mail
 // wrapped.
@@ -98,17 +102,22 @@ type stat struct {
 	utilized  []float64                  // CPUs, per interval
 	wide      bool                       // it watched CPUs and no program: its clock runs while they idle
 	cpus      map[string]map[string]bool // of each event the CPUs that have a row of their own
+	threads   map[string]float64         // CPUs that each thread used, where they have rows of their own
 }
 
 var (
 	statCPU = pattern.New(`^(?:\d+[.,]\d{9}\s+)?(CPU\d+)\s`)
+	// "S0-D0-C1   2", of a socket, a core or a node
+	statNode = pattern.New(`^(?:\d+[.,]\d{9}\s+)?[SN]\d[\w-]*\s+\d`)
+	// "redis-server-2331", of each thread
+	statThread = pattern.New(`^(?:\d+[.,]\d{9}\s+)?(\S.{0,30}?-\d+)\s+(?:<not |\d)`)
 	// "-a", "-C3" and "-aA" of a command's options
 	statWide = pattern.New(`\bstat\b.*\s(?:-[a-zA-Z]*[aAC]\d*|--all-cpus|--cpu|--no-aggr)(?:[\s=]|$)`)
 )
 
 func readStat(p *attach.Part) *stat {
 	s := &stat{counts: map[string]float64{}, comment: map[string]string{},
-		wide: statWide.MatchString(p.Command), cpus: map[string]map[string]bool{}}
+		wide: statWide.MatchString(p.Command), cpus: map[string]map[string]bool{}, threads: map[string]float64{}}
 	last := ""
 	firstAt, lastAt := 0.0, 0.0
 	for _, text := range joinedBy(texts(p), statGoesOn) {
@@ -164,12 +173,15 @@ func readStat(p *attach.Part) *stat {
 			}
 			s.cpus[name][cpu[1]] = true
 		}
+		s.wide = s.wide || statNode.MatchString(text)
+		thread := statThread.FindStringSubmatch(text)
 		if m[5] != "" {
 			s.comment[name] = m[5]
 		}
 		if f := strings.Fields(strings.TrimPrefix(m[5], "#")); len(f) > 1 && f[1] == "CPUs" {
-			if u, ok := number(strings.ReplaceAll(f[0], ",", ".")); ok && len(s.utilized) < most &&
-				(name != "cpu-clock" || !s.wide && s.target != "") {
+			if u, ok := number(strings.ReplaceAll(f[0], ",", ".")); ok && thread != nil && !s.wide {
+				s.threads[thread[1]] += u
+			} else if ok && len(s.utilized) < most && (name != "cpu-clock" || !s.wide && s.target != "") {
 				s.utilized = append(s.utilized, u)
 			}
 		}
@@ -236,6 +248,8 @@ func readPerfStat(p *attach.Part) attach.Reading {
 	switch {
 	case s.wide:
 		hasClock = false
+	case len(s.threads) > 0:
+		used = s.byThread(&r)
 	case len(s.utilized) > 1:
 		used = attach.Median(s.utilized)
 		r.Figures = append(r.Figures, fmt.Sprintf("median %.3g CPUs used, %.3g to %.3g", used,
@@ -351,78 +365,6 @@ func (s *stat) plain(r *attach.Reading) {
 		}
 		if out = append(out, text); len(out) == 3 {
 			break
-		}
-	}
-	if len(out) > 0 {
-		r.Figures = append(r.Figures, strings.Join(out, ", "))
-	}
-}
-
-// rates adds switches and faults, by the second where the time is known.
-func (s *stat) rates(r *attach.Reading) {
-	var out []string
-	for _, e := range []struct {
-		names []string
-		say   string
-	}{{[]string{"context-switches", "cs"}, "context switches"},
-		{[]string{"cpu-migrations", "migrations"}, "migrations"}, {[]string{"page-faults", "faults"}, "page faults"},
-		{[]string{"major-faults"}, "major faults"}} {
-		v, ok := s.first(e.names...)
-		e.say += s.ofCPUs(e.names[0])
-		switch {
-		case !ok:
-		case s.elapsed >= longEnough:
-			out = append(out, fmt.Sprintf("%s %s (%s)", count(v), e.say, perSecond(v, s.elapsed)))
-		default:
-			out = append(out, fmt.Sprintf("%s %s", count(v), e.say))
-		}
-	}
-	if len(out) > 0 {
-		r.Figures = append(r.Figures, strings.Join(out, ", "))
-	}
-}
-
-// ofCPUs says on how many CPUs an event was counted, where another one has rows of more of them.
-func (s *stat) ofCPUs(name string) string {
-	all := 0
-	for _, on := range s.cpus {
-		all = max(all, len(on))
-	}
-	if n := len(s.cpus[name]); n > 0 && n < all {
-		return fmt.Sprintf(" on %d of %d CPUs", n, all)
-	}
-	return ""
-}
-
-// statIPC is the ratio that a row's own comment has.
-var statIPC = pattern.New(`^#\s+(\d+[.,]\d+)\s+insns? per cycle`)
-
-// statShare is the share that a row's own comment has.
-var statShare = pattern.New(`^#\s+(\d+[.,]\d+)\s*%\s+of all `)
-
-// cycles adds instructions per cycle and misses.
-func (s *stat) cycles(r *attach.Reading) {
-	var out []string
-	cycles, ok1 := s.first("cycles", "cpu-cycles", "cpu_core/cycles/")
-	insn, ok2 := s.first("instructions", "cpu_core/instructions/")
-	if ok1 && ok2 && cycles > 0 {
-		out = append(out, fmt.Sprintf("%.2f instructions per cycle", insn/cycles))
-	} else if m := statIPC.FindStringSubmatch(s.comment["instructions"]); m != nil {
-		ipc, _ := number(m[1])
-		out = append(out, fmt.Sprintf("%.2f instructions per cycle", ipc))
-	}
-	for _, pair := range [][3]string{{"branch-misses", "branches", "branches missed"},
-		{"cache-misses", "cache-references", "cache references missed"},
-		{"LLC-load-misses", "LLC-loads", "LLC loads missed"}, {"dTLB-load-misses", "dTLB-loads", "dTLB loads missed"},
-		{"stalled-cycles-frontend", "cycles", "cycles stalled at the front end"},
-		{"stalled-cycles-backend", "cycles", "cycles stalled at the back end"}} {
-		part, ok1 := s.counts[pair[0]]
-		whole, ok2 := s.counts[pair[1]]
-		if ok1 && ok2 && whole > 0 {
-			out = append(out, fmt.Sprintf("%s of %s", pct(part/whole), pair[2]))
-		} else if m := statShare.FindStringSubmatch(s.comment[pair[0]]); m != nil && !ok2 {
-			share, _ := number(m[1])
-			out = append(out, fmt.Sprintf("%s of %s", pct(share/100), pair[2]))
 		}
 	}
 	if len(out) > 0 {

@@ -14,8 +14,14 @@ func claimPerfTrace(lines []paste.Line) int {
 	if !perfCall.MatchString(strings.TrimSpace(lines[0].Text)) {
 		return 0
 	}
-	return claimed(lines, func(_ int, text string) bool { return perfCall.MatchString(text) })
+	return claimed(lines, func(_ int, text string) bool {
+		return perfCall.MatchString(text) || perfTraceEvent.MatchString(text)
+	})
 }
+
+// perfTraceEvent is an event between the calls: "0.048 sched:sched_switch(prev_comm: ...", or
+// "9.120 ( ): shopd/12 minfault [main+0x1] => /srv/shopd@0x0 (d.)".
+var perfTraceEvent = pattern.New(`^\d+[.,]\d{3}\s+(?:\(\s*\):\s*)?(?:\S+/\d+\s+)?(?:[a-z_]+:[a-z_]\w*[:(]|(?:maj|min)fault \[)`)
 
 // perfTraceCall reads a line of perf trace.
 func perfTraceCall(text string) (c tracedCall, ok bool) {
@@ -216,8 +222,6 @@ func sumMeaning(r *attach.Reading, t *callTrace, idle, total float64) {
 	case t.byName["io_uring_enter"] != nil && t.byName["io_uring_enter"].seconds >= 0.2*total:
 		r.Means = fmt.Sprintf("%s of the time in calls is in io_uring_enter, which hands I/O in, waits for it or for work, or polls, and %s in others that wait for work or for time to pass%s",
 			pct(t.byName["io_uring_enter"].seconds/total), pct((idle-t.byName["io_uring_enter"].seconds)/total), rest)
-	case t.longest.seconds < 0.010 && t.n >= 20:
-		r.State = attach.Healthy
 	}
 	if s := t.byName["fsync"]; s == nil {
 		s = t.byName["fdatasync"]

@@ -31,6 +31,9 @@ func claimCyclic(lines []paste.Line) int {
 	return attach.ClaimIf(rows > 0, n)
 }
 
+// enoughLoops is how many wake-ups say that threads come in time.
+const enoughLoops = 1000
+
 func readCyclic(p *attach.Part) attach.Reading {
 	r := attach.Reading{State: attach.CannotTell}
 	threads, worst, avg, priority, loops := 0, 0.0, 0.0, 0.0, 0.0
@@ -53,13 +56,15 @@ func readCyclic(p *attach.Part) attach.Reading {
 	r.Not = "The longest is one of all wake-ups. It measures cyclictest's own threads, and no service."
 	switch {
 	case worst < 1000:
-		r.State = attach.Healthy
 		r.Means = "Timers woke threads in time: below a millisecond a service hardly feels it."
+		if loops >= enoughLoops {
+			r.State = attach.Healthy
+		}
 	case priority >= 1:
-		r.Means = "A thread with real-time priority came late: something ran with interrupts or preemption off, or the hypervisor had the CPU."
+		r.Means = "A thread with real-time priority came late: something ran with interrupts or preemption off, or with a higher priority, or the hypervisor had the CPU."
 		r.Signs = append(r.Signs,
 			attach.Sign{Grade: attach.Outside,
-				Where: fmt.Sprintf("the kernel, the firmware or the hypervisor: up to %s late", lasts(worst/1e6))})
+				Where: fmt.Sprintf("the kernel, the firmware, the hypervisor or another real-time thread: up to %s late", lasts(worst/1e6))})
 	default:
 		proof := fmt.Sprintf("a thread without priority came %s late in the mean, %s at most",
 			lasts(avg/1e6), lasts(worst/1e6))

@@ -74,7 +74,7 @@ func reclaimsInStack(stack []kernel.Frame) bool {
 func (t *tally) reclaimers(r *attach.Reading, least float64) {
 	if share := t.share(t.kthreads); share >= least {
 		r.Figures = append(r.Figures,
-			fmt.Sprintf("%s of the busy CPU time is memory reclaim by threads of the kernel: none of the service waits in it", pct(share)))
+			fmt.Sprintf("%s of %s is memory reclaim by threads of the kernel: none of the service waits in it", pct(share), t.time()))
 	}
 	share := t.share(t.kinds[account.WorkReclaim] + t.reclaimSpin + t.someoneSpin - t.kthreads)
 	if share < least {
@@ -84,7 +84,7 @@ func (t *tally) reclaimers(r *attach.Reading, least float64) {
 		t.compacting(r, packs)
 		return
 	}
-	proof := fmt.Sprintf("%s of the busy CPU time is memory reclaim; whether threads of the service do it or kswapd, functions alone do not say", pct(share))
+	proof := fmt.Sprintf("%s of %s is memory reclaim; whether threads of the service do it or kswapd, functions alone do not say", pct(share), t.time())
 	r.Signs = append(r.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Candidate,
 		Share: share, Proof: []string{proof}})
 	r.Next = append(r.Next, ask("grep -E 'allocstall|pgscan_(direct|kswapd)' /proc/vmstat; sleep 10; grep -E 'allocstall|pgscan_(direct|kswapd)' /proc/vmstat", 0,
@@ -98,7 +98,7 @@ const compaction = "compaction"
 // for nobody, so functions alone are no sign of a thread that waits for memory.
 func (t *tally) compacting(r *attach.Reading, share float64) {
 	r.State = attach.CannotTell
-	r.Means = fmt.Sprintf("%s of the busy CPU time is compaction of memory; whether threads of the service do it, khugepaged or kcompactd, functions alone do not say.", pct(share))
+	r.Means = fmt.Sprintf("%s of %s is compaction of memory; whether threads of the service do it, khugepaged or kcompactd, functions alone do not say.", pct(share), t.time())
 	r.Next = append(r.Next, ask("grep -E 'compact_(stall|daemon_wake)|thp_collapse' /proc/vmstat; sleep 10; grep -E 'compact_(stall|daemon_wake)|thp_collapse' /proc/vmstat", 0,
 		"compact_stall that rises says that threads wait in it; else it is the kernel's own"))
 }

@@ -26,6 +26,7 @@ type foldedOwner struct {
 	comm          string
 	pid           int
 	target, waker bool
+	dashed        bool // "-  dd (25036)", as tools write it whose numbers are us
 }
 
 func stackOwnerOf(text string) (o foldedOwner, ok bool) {
@@ -36,7 +37,7 @@ func stackOwnerOf(text string) (o foldedOwner, ok bool) {
 	case m[3] != "":
 		o.comm, o.target, o.waker = m[4], m[3] == "target", m[3] == "waker"
 	default:
-		o.comm = m[1] + m[5]
+		o.comm, o.dashed = m[1]+m[5], m[1] != ""
 		o.pid, _ = whole(m[2] + m[6])
 	}
 	return o, true
@@ -233,36 +234,22 @@ func readStacks(p *attach.Part) attach.Reading {
 	switch {
 	case strings.Contains(lower, "off-cpu time"), strings.Contains(lower, "offcputime"),
 		total > 0 && off >= 0.8*total && !strings.Contains(lower, "sampling") && !counted(p, lower), woken:
-		return offCPUReading(blocks, woken, head == "" || strings.Contains(head, "(us)"))
+		micro := strings.Contains(lower, "(us)") || strings.Contains(lower, "offcputime") || woken ||
+			head == "" && slices.ContainsFunc(blocks, func(b stackBlock) bool { return b.owner.dashed })
+		r := offCPUReading(blocks, woken, micro)
+		if !micro {
+			unitless(&r)
+		}
+		return r
 	case strings.Contains(lower, "sampling"), strings.Contains(lower, "profile"):
 		return onCPUReading(blocks, "CPU samples by stack")
 	}
-	r := attach.Reading{Title: fmt.Sprintf("stacks with counts, %s",
-		attach.Plural(len(blocks), "stack")), State: attach.CannotTell}
+	r := countedStacks(blocks)
 	if m := strings.Index(head, "functions for"); m >= 0 {
 		r.Title = "stacks that led to " +
 			strings.TrimSuffix(strings.Trim(head[m+len("functions for "):], "."), "... Hit Ctrl-C to end")
 	}
-	r.Figures = stackTops(blocks, total)
-	r.Means = "It counts how often each way led to a function. No time is in it."
-	r.Not = "A count is no latency and no cause of slowness."
 	return r
-}
-
-// stackTops lists the largest stacks.
-func stackTops(blocks []stackBlock, total float64) []string {
-	sorted := slices.Clone(blocks)
-	slices.SortStableFunc(sorted, func(a, b stackBlock) int { return int(b.value - a.value) })
-	var out []string
-	for _, b := range sorted[:min(3, len(sorted))] {
-		line := fmt.Sprintf("%s (%s) %s", count(b.value), pct(b.value/max(total, 1)),
-			strings.Join(b.names[:min(4, len(b.names))], " < "))
-		if b.owner.comm != "" {
-			line += " of " + b.owner.comm
-		}
-		out = append(out, line)
-	}
-	return out
 }
 
 // onCPUReading reads stacks as CPU samples.
@@ -329,6 +316,9 @@ func offCPUReading(blocks []stackBlock, woken, micro bool) attach.Reading {
 		r.Not += " A futex may be a lock or a pool's thread without work; the program's functions would tell."
 	}
 	offSigns(&r, w, total-idle, micro)
+	if r.State == attach.Healthy && (len(blocks) < fewStacks || w.share(waitedCond) >= 0.2) {
+		r.State = attach.CannotTell // others were cut off, or wait for what other threads do
+	}
 	return r
 }
 
@@ -405,7 +395,7 @@ func offSigns(r *attach.Reading, w *waiting, busy float64, micro bool) {
 		r.Means = upper(r.Signs[0].Proof[0]) + "."
 		r.Next = append(r.Next, record(0, "whose requests waited in it"))
 	case w.share(waitedPeer) >= 0.5:
-		r.Means = fmt.Sprintf("Of the rest, %s waits for the network: for an answer, or for a client that asks nothing. Which of them is not in it.", pct(w.share(waitedPeer)))
+		r.Means = fmt.Sprintf("Of the rest, %s waits for the other end of sockets: for an answer, or for a client that asks nothing. Which of them is not in it.", pct(w.share(waitedPeer)))
 		r.Next = append(r.Next, record(0, "which of these waits requests had"))
 	default:
 		r.Means = "What the threads waited for is not plain from these functions."

@@ -34,6 +34,8 @@ type callTrace struct {
 	between float64           // s from calls that wait for work, time or a lock to the next line
 	limits  ownLimits         // calls that ended by them
 	spin    hangUp            // a hang-up that is reported and left
+	ready   readyLoop         // events that are reported and left
+	command string            // that made the trace
 	open    map[int]string    // by thread: its last call, which did not end
 	stuck   map[int]futexWait // by thread: for what it waits without a limit of time, and had not got it at the end
 }

@@ -10,11 +10,11 @@ import (
 )
 
 var (
-	straceCount = &attach.Kind{Name: "strace -c", Read: readStraceCount, Claim: func(lines []paste.Line) int {
+	straceCount = &attach.Kind{Name: "strace -c", Read: readStraceCount, Apart: countStarts, Claim: func(lines []paste.Line) int {
 		n := claimCounts(lines)
 		return attach.ClaimIf(!ofFunctions(lines[:n]), n)
 	}}
-	ltraceCount = &attach.Kind{Name: "ltrace -c", Read: readStraceCount, Claim: func(lines []paste.Line) int {
+	ltraceCount = &attach.Kind{Name: "ltrace -c", Read: readStraceCount, Apart: countStarts, Claim: func(lines []paste.Line) int {
 		n := claimCounts(lines)
 		return attach.ClaimIf(ofFunctions(lines[:n]), n)
 	}}
@@ -130,11 +130,11 @@ func claimCounts(lines []paste.Line) int {
 	}
 	rows, head, over := 0, false, false
 	n := claimed(lines, func(_ int, text string) bool {
-		if over && !countHead(text) && !straceNote(text) {
+		if over && !straceNote(text) { // another table is another run
 			return false
 		}
 		if countHead(text) {
-			head, over = true, false
+			head = true
 			return true
 		}
 		if _, ok := totalRowOf(text); ok {
@@ -152,6 +152,9 @@ func claimCounts(lines []paste.Line) int {
 	}
 	return n
 }
+
+// countStarts reports whether a line heads a table.
+func countStarts(l paste.Line) bool { return countHead(strings.TrimSpace(l.Text)) }
 
 // straceNote reports whether a line is strace's word about what it does.
 func straceNote(text string) bool {

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
-	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/format/paste"
 	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
@@ -133,6 +132,10 @@ func claimCalls(lines []paste.Line, wanted func(c *tracedCall) bool) int {
 		if w := wrappedCall(lines[i:]); w != "" {
 			text, rest = w, i+1
 		}
+		if calls > 0 && (straceStack.MatchString(text) || lateWord(text)) {
+			ended = false
+			return true
+		}
 		c, ok := tracedCallOf(text)
 		if !ok && !ended && i > 0 {
 			c, ended = stoppedCallOf(text)
@@ -155,6 +158,13 @@ func claimCalls(lines []paste.Line, wanted func(c *tracedCall) bool) int {
 	}
 	return n
 }
+
+// straceStack is a function of the stack that strace -k prints below a call.
+var straceStack = pattern.New(`^> ?\S+\(\S*(?:\+0x[0-9a-f]+)?\) \[0x[0-9a-f]+\]$`)
+
+// lateWord reports whether a line is only what strace says of a call whose line a person's typing,
+// or a message, had ended.
+func lateWord(text string) bool { return text == "<unfinished ...>" || text == "<detached ...>" }
 
 // wrappedCall is the call of two lines, of which the second stands further in; "": the first line
 // has a whole call, or none.
@@ -231,6 +241,7 @@ func readCallLines(p *attach.Part) *callTrace {
 		}
 		before = c
 		t.spin.line(text, &c)
+		t.ready.line(text, &c)
 		t.add(&c)
 		inCalls[c.tid] += max(c.seconds, 0)
 		longest = max(longest, inCalls[c.tid])
@@ -270,7 +281,7 @@ func (t *callTrace) title(tool, what string) string {
 
 func readStrace(p *attach.Part) attach.Reading {
 	t := readCallLines(p)
-	t.pid = targetOf(p)
+	t.pid, t.command = targetOf(p), p.Command
 	return t.reading(t.title("strace", "system call"),
 		"strace slows each call down by tens of microseconds, so rates differ without it")
 }
@@ -321,7 +332,7 @@ func (t *callTrace) reading(title, slows string) attach.Reading {
 	if t.waitForOne(&r) {
 		return r
 	}
-	if t.spins(&r) {
+	if t.spins(&r) || t.loops(&r, t.command) {
 		return r
 	}
 	if !t.timed {
@@ -342,60 +353,4 @@ func (t *callTrace) reading(title, slows string) attach.Reading {
 	}
 	t.waits(&r, byKind, total)
 	return r
-}
-
-// waits says what the time of calls was.
-func (t *callTrace) waits(r *attach.Reading, byKind map[waitKind]*callSum, total float64) {
-	var slow callSum // calls that a disk makes slow
-	for _, k := range []waitKind{waitSync, waitDisk} {
-		if s := byKind[k]; s != nil {
-			for _, d := range s.each {
-				if d >= 0.005 {
-					slow.n++
-					slow.seconds += d
-				}
-			}
-		}
-	}
-	idle := 0.0
-	for _, k := range []waitKind{waitIdle, waitLock, waitChild} {
-		if s := byKind[k]; s != nil {
-			idle += s.seconds
-		}
-	}
-	span := max(t.span, total)
-	switch {
-	case slow.n >= 3 && slow.seconds >= 0.1*span, slow.n > 0 && slow.seconds >= 0.1 && slow.seconds >= 0.1*span:
-		proof := fmt.Sprintf("%s on files took 5 ms or longer, %s in all; the longest is %s",
-			attach.Plural(slow.n, "call"), lasts(slow.seconds), t.longest.says())
-		r.State = attach.Ill
-		r.Means = upper(proof) + "."
-		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Found,
-			Sure: finding.Possible, Share: min(1, slow.seconds/max(span, 1e-9)), Proof: []string{proof}})
-		r.Next = append(r.Next,
-			ask("biolatency-bpfcc -m 10 1", 0, "whether the disk took that time, or a lock of the file"))
-	case byKind[waitNetwork] != nil && byKind[waitNetwork].seconds >= 0.3*span && t.longest.seconds >= 0.01:
-		share := byKind[waitNetwork].seconds / max(span, 1e-9)
-		r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Share: min(1, share),
-			Where: "the peer: calls wait for the network (" + t.longest.says() + ")"})
-		r.Means = fmt.Sprintf("%s in calls waits for a peer, or for a client that asks nothing.", pct(min(1, share)))
-	case idle >= 0.5*total && total > 0:
-		r.Means = fmt.Sprintf("%s of the time in calls is in calls that wait for work, for time to pass or for a lock (epoll_wait, poll, sleeps, futex); which of them is not in it.", pct(idle/total))
-		if t.n >= 50 && t.longest.seconds < 0.010 && byKind[waitLock] == nil {
-			r.State = attach.Healthy
-			r.Means = fmt.Sprintf("%s of the time in calls is in calls that wait for work or for time to pass, and no other call took 10 ms.", pct(idle/total))
-		}
-	case t.n >= 50 && t.longest.seconds < 0.010:
-		r.State = attach.Healthy
-		r.Means = fmt.Sprintf("No call that does not idle took 10 ms; the longest is %s.", t.longest.says())
-	default:
-		r.Means = fmt.Sprintf("The longest call that does not idle is %s.", t.longest.says())
-	}
-}
-
-func (c *tracedCall) says() string {
-	if c.name == "" {
-		return "none"
-	}
-	return c.name + " with " + lasts(max(c.seconds, 0))
 }

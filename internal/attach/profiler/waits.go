@@ -24,7 +24,7 @@ const (
 	waitedMmapLock   wait = "mmap_lock"
 	waitedDisk       wait = "a disk"
 	waitedBuffer     wait = "a buffer of a file system: its I/O, or who has it"
-	waitedPeer       wait = "the network (an answer, or a client that asks nothing)"
+	waitedPeer       wait = "the other end of a socket (an answer, or a client that asks nothing)"
 	waitedReclaim    wait = "reclaim of memory"
 	waitedNUMA       wait = "migration of memory between nodes"
 	waitedFault      wait = "page faults"
