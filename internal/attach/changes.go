@@ -56,6 +56,7 @@ func (a *Answer) compare(links []link) {
 		}
 	}
 	for _, s := range all {
+		s.settle()
 		text := s.text()
 		if text == "" {
 			continue
@@ -90,6 +91,23 @@ func (l link) asRead(first, later *Told) link {
 		l.order, l.why = places, a.Name+" and "+b.Name
 	}
 	return l
+}
+
+// settle takes back signs that rest on a counter which did not grow from the first reading to the
+// last: what it counts is over.
+func (s *sequel) settle() {
+	if s.order != sequent || slices.ContainsFunc(s.rows(), row.fell) {
+		return
+	}
+	first, last := s.told[0], s.told[len(s.told)-1]
+	still := func(g Sign) bool {
+		before, has := fact([]*Told{first}, g.Counter)
+		after, later := fact([]*Told{last}, g.Counter)
+		return g.Counter != "" && has != nil && later != nil && before.Value == after.Value
+	}
+	for _, t := range s.told {
+		t.Signs = slices.DeleteFunc(slices.Clone(t.Signs), still)
+	}
 }
 
 // text says of the readings what is known; "": nothing is to be said.
@@ -255,6 +273,9 @@ func (s *sequel) took() time.Duration {
 	}
 	if len(s.told) > 2 { // of the last step alone
 		return 0
+	}
+	if every := last.Part.Every; every > 0 {
+		return time.Duration(every * float64(time.Second))
 	}
 	for _, command := range []string{last.Part.Slept, last.Part.Command} {
 		command, _, _ = strings.Cut(command, ";")

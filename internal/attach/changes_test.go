@@ -90,3 +90,25 @@ func TestAlike(t *testing.T) {
 		}
 	}
 }
+
+// A risk that rests on a counter goes where a second reading shows that the counter stands still.
+func TestCounterStands(t *testing.T) {
+	k := memory(false)
+	read := k.Read
+	k.Read = func(p *Part) Reading {
+		r := read(p)
+		r.Signs = []Sign{{Cause: "page-fault", Grade: Risk, Counter: "/process/switches/voluntary:switches", Proof: []string{"once"}}}
+		return r
+	}
+	for in, want := range map[string]int{
+		"# free\nrss 1 100\n":                                                1,
+		"# free\nrss 1 100\n# free\nrss 3 400\n":                             1,
+		"# free\nrss 1 100\n# free\nrss 3 100\n":                             0,
+		"# docker exec a free\nrss 1 100\n# docker exec b free\nrss 3 100\n": 1, // two places
+	} {
+		parts, _ := Cut("", paste.Lines([]byte(in)), NewKinds([]*Kind{k}))
+		if a := Explain(parts, nil); len(a.Causes) != want {
+			t.Errorf("%q: %d causes, want %d", in, len(a.Causes), want)
+		}
+	}
+}

@@ -336,6 +336,9 @@ func (c *cutter) named(lines []paste.Line, skip int) int {
 func (c *cutter) part(kind *Kind, lines []paste.Line) *Part {
 	p := &Part{Kind: kind, File: c.file, Lines: lines,
 		Command: cmp.Or(c.prompt.Command, c.bareCommand(lines[0].N)), Prompt: c.prompt.Text}
+	if p.Command == "" {
+		p.Command, p.Every = scripted(kind, c.unknown)
+	}
 	p.Host, p.Path, p.PID = c.prompt.Host, lines[0].Path, lines[0].PID
 	if ownPrompt(c.prompt) {
 		p.Session = c.session

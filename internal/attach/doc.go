@@ -27,6 +27,7 @@
 //	sorts.go    words, source code, configurations, versions told from outputs
 //	claim.go    how many lines a kind claims: while they are its own, or a JSON text
 //	command.go  what a command says of the part below it
+//	script.go   and what a script does that ran it more than once
 //	explain.go  Explain: what all parts together say; start here
 //	answer.go   Answer: its shape
 //	series.go   which parts of a kind are before and after, which are two places

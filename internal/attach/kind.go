@@ -129,6 +129,10 @@ type Part struct {
 	Slept   string // the command of the prompt before that one, where it only slept; "": it did not
 	Title   string // the line of prose right above it, as people write "after the restart:"; "": none
 
+	// Every is how many seconds a script above it sleeps between two runs of Command, which has no
+	// prompt then; 0: no script says, or it does more in between.
+	Every float64
+
 	// What prompts, commands and prefixes of its lines say of where it is from.
 	Host string // "": not said
 	Path string // the file that a command printed or a grep named; "": not said

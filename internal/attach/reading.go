@@ -60,6 +60,9 @@ type Sign struct {
 	Remedy string `prose:"yes"`
 	// BecauseOf is the cause that this one is a mechanism of; "": none is known.
 	BecauseOf string
+	// Counter is what the sign rests on where that was counted since boot or start: where a later
+	// reading of the same place shows that it did not grow, the sign goes. "": it rests on more.
+	Counter FactName
 }
 
 // Grade is how a sign bears on its cause.

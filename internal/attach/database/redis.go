@@ -28,6 +28,9 @@ var redisInfo = &attach.Kind{
 	Read:  readRedisInfo,
 }
 
+// factDelayedFsync counts writes that waited for an fsync of the log, since the start.
+const factDelayedFsync attach.FactName = "/db/redis/delayed-fsync:writes"
+
 var (
 	slowHead = pattern.New(`^\s*\d+\) +1\) \(integer\) (\d+)$`)
 	slowItem = pattern.New(`^\s+([234567])\) +(?:\(integer\) (\d+)|(1\) )?"(.*)"|\(empty.*\))$`)
@@ -324,7 +327,8 @@ func readRedisInfo(p *attach.Part) attach.Reading {
 	}
 	if v := num("aof_delayed_fsync"); v > 0 {
 		r.figure(fmt.Sprintf("aof_delayed_fsync %s since the start: writes waited for the disk at times that it does not name", f["aof_delayed_fsync"]))
-		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Risk,
+		r.fact(factDelayedFsync, v, "")
+		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Risk, Counter: factDelayedFsync,
 			Proof: []string{"aof_delayed_fsync " + f["aof_delayed_fsync"] + " since the start"}})
 		r.next("redis-cli INFO persistence; sleep 60; redis-cli INFO persistence",
 			"the difference says whether it happens now")

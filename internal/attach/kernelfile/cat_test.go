@@ -2,6 +2,7 @@ package kernelfile
 
 import (
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
@@ -53,4 +54,28 @@ func linesOf(texts []string) (out []paste.Line) {
 		out = append(out, paste.Line{N: i + 1, Text: t})
 	}
 	return out
+}
+
+// Two readings of one group that a script above them took are before and after. More ran between
+// them than a sleep, so the time is not known. A loop over groups reads another one each time.
+func TestReadTwiceByScript(t *testing.T) {
+	for _, c := range []struct {
+		script string
+		parts  int
+	}{
+		{"grep -E 'nr_|throttled' $G/cpu.stat\n./load start; sleep 10\ngrep -E 'nr_|throttled' $G/cpu.stat", 1},
+		{"for g in a b; do\ngrep . /sys/fs/cgroup/$g/cpu.stat\nsleep 1\ndone", 2},
+		{"./load start", 2},
+	} {
+		text := "```\n" + c.script + "\n```\n\n```\nnr_periods 31\nnr_throttled 0\nthrottled_usec 0\nload started\n" +
+			"nr_periods 171\nnr_throttled 120\nthrottled_usec 6203001\n```\n"
+		parts, _ := attach.Cut("", paste.Lines([]byte(text)), attach.NewKinds(Kinds()))
+		a := attach.Explain(parts, nil)
+		if len(a.Told) != c.parts {
+			t.Fatalf("%q: %d parts, want %d", c.script, len(a.Told), c.parts)
+		}
+		if c.parts == 1 && (a.State != attach.Ill || !strings.Contains(a.Told[0].Figures[0], "(120 of 140)")) {
+			t.Errorf("%q: %s %q", c.script, a.State, a.Told[0].Figures)
+		}
+	}
 }

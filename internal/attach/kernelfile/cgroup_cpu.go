@@ -151,12 +151,27 @@ func (g cpuGroup) read() attach.Reading {
 			r.Means = fmt.Sprintf("The counter %s falls between the samples: they are of two groups, or the group was made anew; no rate follows.", printed(grow.fell))
 			return r
 		}
+		period := g.period
+		if period <= 0 {
+			period = 100e6
+		}
+		if grow.by("nr_periods")*period > 1.2e9*grow.seconds {
+			grow.seconds = 0 // more went on between the samples than the sleep that is known
+		}
 		r.Title += over(grow.seconds)
 		g.judge(&r, grow.by, quota, grow.seconds, "between the samples")
 		return r
 	}
 	r.Boot = true
-	r.Title += ", read once"
+	if n := len(g.stats); n > 1 {
+		r.Title += fmt.Sprintf(", %d samples", n)
+		if g.apart(&r) {
+			return r
+		}
+		r.Title += ", the last of them"
+	} else {
+		r.Title += ", read once"
+	}
 	g.judge(&r, func(n string) float64 { return last.get(n) }, quota, 0, "since the group was made")
 	return r
 }
@@ -333,8 +348,11 @@ func (g cpuGroup) judgeUnlimited(r *attach.Reading, last pairs, used string, thr
 		r.Not = "whether a level above stops it: each has a cpu.stat of its own"
 		r.Signs = []attach.Sign{{Cause: "cpu-throttled", Grade: attach.Against}}
 	case throttled > 0 || ns > 0:
-		r.Figures = append([]string{fmt.Sprintf("%s throttled periods, %s throttled time %s",
-			number(throttled), dur(ns), since)}, r.Figures...)
+		text := dur(ns) + " throttled time"
+		if last.has("nr_throttled") {
+			text = number(throttled) + " throttled periods, " + text
+		}
+		r.Figures = append([]string{text + " " + since}, r.Figures...)
 		r.Means = "Without nr_periods it cannot be told which share of its periods the group was throttled in."
 		r.Signs = []attach.Sign{{Cause: "cpu-throttled", Grade: attach.Candidate, Proof: r.Figures[:1]}}
 	default:

@@ -1,6 +1,8 @@
 package kernelfile
 
 import (
+	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,7 +47,8 @@ func repeated(one func([]paste.Line) int) func([]paste.Line) int {
 				strings.TrimSpace(lines[at].Text) == "" {
 				at++
 			}
-			if at < len(lines) && lines[at].Command == "" && isTime(lines[at].Text) {
+			for at < len(lines) && at <= n+maxBlank+2 && lines[at].Command == "" &&
+				(isTime(lines[at].Text) || n > 0 && isRule(lines[at].Text)) {
 				at++
 			}
 			if at >= len(lines) || n > 0 && at == n {
@@ -65,6 +68,7 @@ func repeated(one func([]paste.Line) int) func([]paste.Line) int {
 type sample struct {
 	at    time.Time // zero: not known
 	after float64   // seconds after the one before, as a command says that slept; 0: not known
+	other bool      // nothing says that they are of one place: only a rule parts them, or the command names several
 	lines []string
 }
 
@@ -72,7 +76,7 @@ type sample struct {
 func samples(p *attach.Part, next func(sofar []string, line string) bool) []sample {
 	var out []sample
 	at, _ := parseTime(p.Title)
-	fresh := true
+	fresh, ruled := true, false
 	for _, l := range p.Lines {
 		text := strings.TrimSpace(l.Text)
 		if text == "" {
@@ -85,6 +89,13 @@ func samples(p *attach.Part, next func(sofar []string, line string) bool) []samp
 			at, fresh = t, true
 			continue
 		}
+		if isRule(text) {
+			ruled = ruled || !fresh
+			if !fresh {
+				at, fresh = time.Time{}, true
+			}
+			continue
+		}
 		if fresh || next != nil && next(out[len(out)-1].lines, text) {
 			if !fresh {
 				at = time.Time{}
@@ -92,13 +103,45 @@ func samples(p *attach.Part, next func(sofar []string, line string) bool) []samp
 			if at.IsZero() {
 				at = l.Time
 			}
-			out = append(out, sample{at: at, after: slept(p)})
+			out = append(out, sample{at: at})
 			fresh = false
 		}
 		last := &out[len(out)-1]
 		last.lines = append(last.lines, text)
 	}
+	slept := sleeps(p, len(out))
+	for i, s := range slept {
+		out[i].after = s
+	}
+	other := severalPlaces(p.Command) || ruled && slept == nil &&
+		!(len(out) > 1 && seconds(out[0], out[len(out)-1]) > 0)
+	for i := range out {
+		out[i].other = other
+	}
 	return out
+}
+
+// isRule reports whether a line is one that scripts put between readings: "---".
+func isRule(text string) bool {
+	text = strings.TrimSpace(text)
+	return len(text) >= 3 && len(text) <= 120 && strings.Trim(text, "-=*#_~") == ""
+}
+
+// severalPlaces reports whether a command prints files of one name from several folders.
+func severalPlaces(command string) bool {
+	seen := map[string]string{}
+	for _, w := range strings.Fields(command) {
+		if !strings.HasPrefix(w, "/") {
+			continue
+		}
+		w = strings.Trim(w, ";&")
+		base := path.Base(w)
+		if first, ok := seen[base]; ok && first != w || strings.ContainsAny(path.Dir(w), "*?{[") {
+			return true
+		}
+		seen[base] = w
+	}
+	return false
 }
 
 // seconds is how much time lies between two samples; 0: not known.
@@ -110,24 +153,44 @@ func seconds(a, b sample) float64 {
 }
 
 // span is how much time lies between the first sample and the last; 0: not known.
-func span(all []sample) float64 {
+func span(all []sample) (between float64) {
 	last := len(all) - 1
-	if s := seconds(all[0], all[last]); s > 0 || last != 1 {
+	if s := seconds(all[0], all[last]); s > 0 {
 		return s
 	}
-	return all[1].after
+	for _, s := range all[1:] {
+		if s.after == 0 {
+			return 0
+		}
+		between += s.after
+	}
+	return between
 }
 
-// slept is how long the part's command slept between its samples: "cat F; sleep 10; cat F". What it
-// slept before the first one does not count.
-func slept(p *attach.Part) float64 {
+// sleeps is how long the part's command slept before each of n samples: "cat F; sleep 10; cat F",
+// or a loop. What it slept before the first one does not count. Nil: it does not say.
+func sleeps(p *attach.Part, n int) []float64 {
 	parts := strings.FieldsFunc(p.Command, func(r rune) bool { return r == ';' || r == '&' })
-	for _, part := range parts[min(1, len(parts)):] {
-		if v := attach.Slept(part); v > 0 {
-			return v
+	var slept []float64
+	loop := false
+	for i, part := range parts {
+		first, _, _ := strings.Cut(strings.TrimSpace(part), " ")
+		loop = loop || first == "while" || first == "for" || first == "until"
+		if v := attach.Slept(part); v > 0 && i > 0 {
+			slept = append(slept, v)
 		}
 	}
-	return 0
+	switch every := p.Every; {
+	case n < 2:
+	case len(slept) == n-1:
+		return append([]float64{0}, slept...)
+	case loop && len(slept) == 1:
+		every = slept[0]
+		fallthrough
+	case len(slept) == 0 && every > 0:
+		return append([]float64{0}, slices.Repeat([]float64{every}, n-1)...)
+	}
+	return nil
 }
 
 // timeForms are how date and people write when a sample was taken.

@@ -179,7 +179,7 @@ type grown struct {
 // growth compares the first and the last sample by these counters.
 func growth(all []sample, m []pairs, counters ...string) (g grown, ok bool) {
 	last := len(all) - 1
-	if last < 1 {
+	if last < 1 || all[last].other {
 		return g, false
 	}
 	g = grown{seconds: span(all), from: m[0], to: m[last]}

@@ -69,8 +69,8 @@ func readVmstat(p *attach.Part) attach.Reading {
 		}
 	}
 	r := attach.Reading{
-		Title: fmt.Sprintf("/proc/vmstat, %s, read once",
-			plural(len(last.order), "counter", "counters")), Boot: true, Time: all[0].at, Flaws: last.flaws,
+		Title: fmt.Sprintf("/proc/vmstat, %s, %s",
+			plural(len(last.order), "counter", "counters"), onceOf(len(m))), Boot: true, Time: all[0].at, Flaws: last.flaws,
 		Figures: []string{stallsText(last)},
 		Facts: []attach.Fact{{Name: FactAllocstalls, Value: stalls(last)},
 			{Name: FactCompactStalls, Value: last.get("compact_stall")}},
@@ -78,9 +78,8 @@ func readVmstat(p *attach.Part) attach.Reading {
 			Why: "two readings give rates"}},
 		Not: "when it happened: counters since boot are no rate",
 	}
-	if last.has("pgscan_direct") || last.has("pgscan_kswapd") {
-		r.Figures = append(r.Figures,
-			reclaimText(last.get("pgsteal_direct"), last.get("pgsteal_kswapd"))+" since boot"+inVain(last))
+	if text := reclaimText(last, last.sum); text != "" {
+		r.Figures = append(r.Figures, text+" since boot"+inVain(last))
 	}
 	if n := last.get("oom_kill"); n > 0 {
 		r.Figures = append(r.Figures, plural(int(n), "process", "processes")+
@@ -97,7 +96,7 @@ func readVmstat(p *attach.Part) attach.Reading {
 		r.Figures = append(r.Figures, slabText(v))
 	}
 	if v := last.get("nr_free_pages"); v > 0 {
-		text := mem(v*pageSize) + " free at this moment"
+		text := mem(v*pageSize) + " free at this moment, at pages of 4 KiB"
 		if last.has("nr_file_pages") && last.has("nr_anon_pages") {
 			text += fmt.Sprintf(", %s page cache, %s anonymous",
 				mem(last.get("nr_file_pages")*pageSize), mem(last.get("nr_anon_pages")*pageSize))
@@ -118,6 +117,9 @@ func readVmstat(p *attach.Part) attach.Reading {
 			r.Next = append([]attach.Next{{Command: "slabtop -o -s c | head -20",
 				Why: "whose objects they are: a file system's, a driver's, the network's"}}, r.Next...)
 		}
+	case n < fewStalls && !hasCounter(last, "allocstall") && !hasCounter(last, "pgsteal_direct"):
+		r.State = attach.CannotTell
+		r.Means = fmt.Sprintf("Since boot threads had to compact memory %s; whether they had to free any is not in it.", plural(int(n), "time", "times"))
 	case n < fewStalls && last.get("pswpin") == 0 && last.sum("pgsteal_direct") == 0:
 		r.State = attach.Healthy
 		r.Means = fmt.Sprintf("Since boot threads had to free or move memory themselves %s: memory was not short.", plural(int(n), "time", "times"))
@@ -127,6 +129,14 @@ func readVmstat(p *attach.Part) attach.Reading {
 		r.Means = "Since boot threads had to " + stallsDone(last) + "; whether they still do cannot be told."
 	}
 	return r
+}
+
+// onceOf says which of n readings is read, where they are not before and after.
+func onceOf(n int) string {
+	if n > 1 {
+		return fmt.Sprintf("the last of %d samples", n)
+	}
+	return "read once"
 }
 
 func slabText(bytes float64) string {
@@ -182,7 +192,7 @@ func stallsText(m pairs) string {
 		return "direct reclaim is not counted in it"
 	}
 	text := strings.Join(said, ", ")
-	if fail := m.get("compact_fail"); fail > 0 {
+	if fail := m.get("compact_fail"); fail > 0 && m.get("compact_stall") >= fail {
 		text += fmt.Sprintf(", of which %s failed (%s)", number(fail), nearly(ratio(fail, m.get("compact_stall"))))
 	}
 	return text + " since boot"
@@ -219,12 +229,27 @@ func inVain(m pairs) string {
 		number(looked), nearly(ratio(freed, looked)))
 }
 
-func reclaimText(direct, kswapd float64) string {
-	if direct+kswapd == 0 {
-		return "no page reclaimed"
+// reclaimText says how many pages were reclaimed, as far as m has the counters; by sums those that
+// start with a prefix. "": it has none. Before Linux 3.4 they are by zone, whoever reclaims.
+func reclaimText(m pairs, by func(prefix string) float64) string {
+	direct, kswapd := hasCounter(m, "pgsteal_direct"), hasCounter(m, "pgsteal_kswapd")
+	d, k := by("pgsteal_direct"), by("pgsteal_kswapd")
+	switch {
+	case direct && kswapd && d+k == 0:
+		return "no page reclaimed by threads that wanted memory, nor by kswapd,"
+	case direct && kswapd:
+		return fmt.Sprintf("%s pages reclaimed by threads that wanted memory, %s by kswapd (%s direct)",
+			number(d), number(k), percent(ratio(d, d+k)))
+	case direct:
+		return number(d) + " pages reclaimed by threads that wanted memory"
+	case kswapd:
+		return number(k) + " pages reclaimed by kswapd"
+	case hasCounter(m, "pgsteal_") && m.has("kswapd_steal"):
+		return fmt.Sprintf("%s pages reclaimed, %s of them by kswapd,", number(by("pgsteal_")), number(by("kswapd_steal")))
+	case hasCounter(m, "pgsteal_"):
+		return number(by("pgsteal_")) + " pages reclaimed"
 	}
-	return fmt.Sprintf("%s pages reclaimed by threads that wanted memory, %s by kswapd (%s direct)",
-		number(direct), number(kswapd), percent(ratio(direct, direct+kswapd)))
+	return ""
 }
 
 // What counts per second. One stall takes about a millisecond or more, so ten a second are a
@@ -240,7 +265,6 @@ const (
 func readVmstatPair(all []sample, g grown) attach.Reading {
 	alloc, compact := g.byPrefix("allocstall"), g.by("compact_stall")
 	direct := g.byPrefix("pgsteal_direct")
-	kswapd := g.byPrefix("pgsteal_kswapd")
 	major, swap, moved := g.by("pgmajfault"), g.by("pswpin"), g.by("numa_pages_migrated")
 	r := attach.Reading{
 		Title: fmt.Sprintf("/proc/vmstat, %d samples%s", len(all), over(g.seconds)),
@@ -248,14 +272,8 @@ func readVmstatPair(all []sample, g grown) attach.Reading {
 		Figures: []string{stallGrowth(g, alloc, compact)},
 		Not:     "whose threads stalled, and for how long: these are counters of the host",
 	}
-	if hasCounter(g.to, "pgsteal_kswapd") || hasCounter(g.to, "pgsteal_direct") {
-		r.Figures = append(r.Figures, reclaimText(direct, kswapd)+" meanwhile")
-	} else if hasCounter(g.to, "pgsteal_") { // before Linux 3.4 by zone, whoever reclaims
-		text := number(g.byPrefix("pgsteal_")) + " pages reclaimed meanwhile"
-		if g.to.has("kswapd_steal") {
-			text += ", " + number(g.by("kswapd_steal")) + " of them by kswapd"
-		}
-		r.Figures = append(r.Figures, text)
+	if text := reclaimText(g.to, g.byPrefix); text != "" {
+		r.Figures = append(r.Figures, text+" meanwhile")
 	}
 	var read []string
 	if g.to.has("pgmajfault") {
