@@ -83,10 +83,18 @@ func goesOnAt(lines []paste.Line, n int) bool {
 		return true
 	case strings.TrimSpace(text) == "":
 		return false
+	case groupStat(text) && (groupStat(lines[n-1].Text) || strings.Contains(lines[n-1].Text, "Memory cgroup stats for ")):
+		return true
 	case strings.HasPrefix(line.Text, "        "), eventOf(text) != nil && !prose(line), blockHead(text), belongs(text), moduleNames(text):
 		return true
 	}
 	return wrappedAt(lines, n)
+}
+
+// groupStat reports whether a line is one of memory.stat, which a report of a group's memory has.
+func groupStat(text string) bool {
+	name, _, ok := pair(strings.TrimSpace(text))
+	return ok && memoryStatKnown(name) && !strings.Contains(text, ":")
 }
 
 // wrappedAt reports whether line n is the rest of a line that a terminal or a mail broke: lines
@@ -127,7 +135,7 @@ func moduleNames(text string) bool {
 // startsDump knows the first line of a report of memory.
 func startsDump(text string) bool {
 	text = strings.TrimSpace(text)
-	return text == "Mem-Info:" || strings.HasPrefix(text, "Mem-info:") || strings.HasPrefix(text, "Memory cgroup stats for /") || strings.HasPrefix(text, "Tasks state (memory values in pages)")
+	return text == "Mem-Info:" || strings.HasPrefix(text, "memory: usage ") && oomUsage.MatchString(text) || strings.HasPrefix(text, "Mem-info:") || strings.HasPrefix(text, "Memory cgroup stats for /") || strings.HasPrefix(text, "Tasks state (memory values in pages)")
 }
 
 var stamps = []*pattern.Regexp{
@@ -173,7 +181,12 @@ func kernelText(l paste.Line) (rest string, own bool) {
 }
 
 // frame is a function on a stack; a mark says that it may be left over from an earlier call.
-var frameLine = pattern.New(`^\s*(?:\[<[0-9a-fA-Fx]+>\] )?(?:\([\w. \[\]]+\) from (?:\[<[0-9a-f]+>\] )?\(?)?(\? )?([A-Za-z_][\w.]*)\+0x([0-9a-f]+)/0x([0-9a-f]+)(?: \[[\w ]*\]?)?\)?\s*$`)
+//
+// POWER shows the stack's address as well, and a dot before names; syzbot adds the source's line.
+var frameLine = pattern.New(`^\s*(?:\[<[0-9a-fA-Fx]+>\] |\[[0-9a-f]{8,16}\] \[[0-9a-f]{8,16}\] )?(?:(?:\([\w.+/ \[\]]+\)|[\w.]+) from (?:\[<[0-9a-f]+>\] )?\(?)?(\? )?\.?([A-Za-z_][\w.]*)\+0x([0-9a-f]+)/0x([0-9a-f]+)(?: \[[\w ]*\]?)?\)?(?: [\w./-]+\.[chS]:\d+)?(?: \(unreliable\))?\s*$`)
+
+// inlined is a function that syzbot adds to a stack, since the compiler put it into the one below.
+var inlined = pattern.New(`^\s*[A-Za-z_][\w.]* [\w./-]+\.[chS]:\d+ \[inline\]\s*$`)
 
 // taskLine and oldTaskLine start the dump of one task, which also shows its state.
 var (
@@ -190,12 +203,12 @@ var belongsTo = []string{"Call Trace:", "Call trace:", "RIP: ", "RSP: ", "RAX: "
 	"Tainted: ", "Not tainted ", "Hardware name: ", "CPU: ", "Workqueue: ", "Modules linked in", "Mem-Info:", "Node ", "lowmem_reserve", "active_anon:", "active_file:", "unevictable:", "slab_reclaimable:", "slab_unreclaimable:", "pagetables:", "writeback:",
 	"Swap cache stats", "Free swap", "Total swap", "pagecache pages", "pages RAM", "pages HighMem", "pages reserved", "pages hwpoisoned", "pages in swap cache", "total pagecache pages", "swapper", "Tasks state", "[  pid  ]", "[ pid ]",
 	"oom_score_adj", "Memory cgroup stats", "memory: usage", "memory+swap: usage", "kmem: usage", "swap: usage", "Memory limit reached", "oom_reaper: ", "\"echo 0 >", "Sending NMI", "NMI backtrace", "irq event stamp",
-	"anon ", "rss:", "Showing all locks", "Comm: ", "Pid: ", "warn_alloc", "task                        PC stack", "hi:", "per-cpu:", "DMA: ", "Normal: ", "cache:", "likely owned by", "jiffies", "lr : ", "pc : ", "sp : ", "pstate: ", "x29: ", "---[", "callbacks suppress", "free_cma", "free_pcp", "kernel_misc_reclaimable:", "zspages:", "present:", "managed:", "clocksource", "softreset", "SATA link", "task abort: ", "device reset: ", "target reset: ", "host reset: ", "CDB: ", "SError: {", "failed command: ", "EH complete", "mcelog[", "mcelog: ", "This is not a software error", "THERMAL EVENT", "trip temperature", "temperature/speed normal", "[Hardware Error]", "isolated_file:", "HighMem: ", "DMA32: ",
+	"anon ", "rss:", "Showing all locks", "Comm: ", "Pid: ", "NIP: ", "NIP [", "LR [", "GPR", "REGS: ", "MSR: ", "hardirqs last ", "softirqs last ", "warn_alloc", "task                        PC stack", "hi:", "per-cpu:", "DMA: ", "Normal: ", "cache:", "likely owned by", "jiffies", "lr : ", "pc : ", "sp : ", "pstate: ", "x29: ", "---[", "callbacks suppress", "free_cma", "free_pcp", "kernel_misc_reclaimable:", "zspages:", "present:", "managed:", "clocksource", "softreset", "SATA link", "task abort: ", "device reset: ", "target reset: ", "host reset: ", "CDB: ", "SError: {", "failed command: ", "EH complete", "mcelog[", "mcelog: ", "This is not a software error", "THERMAL EVENT", "trip temperature", "temperature/speed normal", "[Hardware Error]", "isolated_file:", "HighMem: ", "DMA32: ",
 	"Killed process ", "oom-kill:constraint", "Task in /", "hierarchical_memory_limit", "total_rss", "DMA free:", "DMA32 free:", "Normal free:", "HighMem free:"}
 
 // belongs reports whether a line without a stamp goes on with an event.
 func belongs(text string) bool {
-	if frameLine.MatchString(text) {
+	if frameLine.MatchString(text) || strings.HasSuffix(text, "[inline]") && inlined.MatchString(text) {
 		return true
 	}
 	for _, b := range belongsTo {

@@ -72,12 +72,12 @@ const (
 
 // events is the table, by the kernel's own formats of its messages. Groups are named in the reader.
 var events = []event{
-	{hungTask, "hung task", "hung tasks", "blocked ",
+	{hungTask, "report of a hung task", "reports of hung tasks", "blocked ",
 		pattern.New(`INFO: task (.+):([^\s:]+) blocked (?:in I/O wait )?for more than (\d+) seconds`)},
 	{lockOwner, "owner of a lock", "owners of locks", "likely owned by",
 		pattern.New(`INFO: task (.+?):(\d+)(?: <\w+>)?(?: is)? blocked on an? ([\w-]+),? likely owned by task (.+?):(\d+)`)},
 	{softLockup, "soft lockup", "soft lockups", "soft lockup",
-		pattern.New(`BUG: soft lockup\W{1,5}CPU#(\d+) stuck for (\d+)s!\W{0,3}\[(.+?):(\d+)\]`)},
+		pattern.New(`BUG: soft lockup\W{1,5}CPU#(\d+) stuck for (\d+) ?s(?:econds)?!(?:\W{0,3}\[(.+?):(\d+)\])?`)},
 	{hardLockup, "hard lockup", "hard lockups", "ard LOCKUP", pattern.New(`[Hh]ard LOCKUP on cpu ?(\d+)`)},
 	{rcuStall, "RCU stall", "RCU stalls", "tall",
 		pattern.New(`(rcu\w*)(?: kthread)?(?:_state)?.*(?:self-)?detected (?:expedited )?stalls?`)},

@@ -236,9 +236,11 @@ func (r *report) readLockups(out *attach.Reading) {
 		if jumped {
 			stuck = "reported as stuck"
 		}
-		figures = append(figures,
-			fmt.Sprintf("CPU %s %s in the kernel for %s s, in task %s (pid %s)", soft[1], stuck,
-				soft[2], printed(soft[3]), soft[4]))
+		figure := fmt.Sprintf("CPU %s %s in the kernel for %s s", soft[1], stuck, soft[2])
+		if soft[4] != "" {
+			figure += fmt.Sprintf(", in task %s (pid %s)", printed(soft[3]), soft[4])
+		}
+		figures = append(figures, figure)
 		if n := r.counts[softLockup]; n > 1 {
 			figures[0] += fmt.Sprintf(", the first of %d messages%s", n, r.stuck.tail())
 		}

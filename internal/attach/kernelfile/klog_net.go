@@ -174,16 +174,6 @@ func (r *report) readOutside(out *attach.Reading) {
 	}
 }
 
-// countOf writes how many events there were, in the words of the table.
-func countOf(name eventName, n int) string {
-	for _, e := range events {
-		if e.name == name {
-			return plural(n, e.words, e.many)
-		}
-	}
-	return plural(n, "message", "messages")
-}
-
 // clockLine notes which clock the kernel went over to.
 func (r *report) clockLine(text string) {
 	if m := clockSwitch.FindStringSubmatch(text); m != nil {

@@ -14,9 +14,10 @@ import (
 // oomReport is what the kernel prints before it kills a process for lack of memory.
 type oomReport struct {
 	seen    bool
-	open    bool    // the line that starts a report was read last, and not yet whom it blames
-	group   bool    // a cgroup's limit was reached, and not the host's memory
-	cgroup  string  // whose limit
+	open    bool   // the line that starts a report was read last, and not yet whom it blames
+	group   bool   // a cgroup's limit was reached, and not the host's memory
+	cgroup  string // whose limit, of the last report
+	groups  []string
 	usage   float64 // of the group, bytes
 	limit   float64
 	hits    float64 // how often the group was at its limit, since it was made
@@ -26,6 +27,9 @@ type oomReport struct {
 	tasks   int
 	columns []string // of the table of tasks
 	asked   string   // the task whose allocation found no memory, and its order
+	order   int      // of that allocation; -1: somebody asked for a kill by hand
+	nodes   bool     // memory of some nodes ran out, which are all that the task may use
+	anon    float64  // of the group, bytes; 0: not said
 }
 
 // smallVictim is less than a kill frees where processes hold the memory: the kernel takes the
@@ -53,7 +57,8 @@ func (o *oomReport) read(text string) {
 	switch {
 	case strings.Contains(text, "invoked oom-killer"):
 		if m := oomAsked.FindStringSubmatch(text); m != nil && o.asked == "" {
-			o.asked = fmt.Sprintf("%s asked for memory (order %s), and none was left", printed(m[1]), m[2])
+			o.asked = fmt.Sprintf("%s asked for memory (order %s), and got none", printed(m[1]), m[2])
+			o.order, _ = strconv.Atoi(m[2])
 		}
 	case strings.HasPrefix(text, "memory: usage"):
 		if m := oomUsage.FindStringSubmatch(text); m != nil {
@@ -65,11 +70,15 @@ func (o *oomReport) read(text string) {
 		}
 	case strings.HasPrefix(text, "Task in "):
 		if m := oomLimited.FindStringSubmatch(text); m != nil {
-			o.seen, o.group, o.cgroup = true, true, m[2]
+			o.seen, o.group = true, true
+			o.of(m[2])
 		}
 	case strings.HasPrefix(text, "Memory cgroup stats for "):
 		if m := oomStats.FindStringSubmatch(text); m != nil {
-			o.seen, o.group, o.cgroup = true, true, cmp.Or(o.cgroup, m[1])
+			o.seen, o.group = true, true
+			if o.cgroup == "" {
+				o.of(m[1])
+			}
 			if kb, err := strconv.ParseFloat(m[2], 64); err == nil {
 				o.rss = kb * 1024
 			}
@@ -83,14 +92,31 @@ func (o *oomReport) read(text string) {
 		}
 	case strings.HasPrefix(text, "oom-kill:"):
 		if m := oomBlame.FindStringSubmatch(text); m != nil {
-			o.seen, o.group, o.cgroup = true, m[1] == "CONSTRAINT_MEMCG", cmp.Or(m[2], o.cgroup)
+			o.seen, o.group = true, m[1] == "CONSTRAINT_MEMCG"
+			if m[2] != "" {
+				o.of(m[2])
+			}
+			o.nodes = m[1] == "CONSTRAINT_CPUSET" || m[1] == "CONSTRAINT_MEMORY_POLICY"
 		}
 	case strings.HasPrefix(text, "[") && strings.HasSuffix(text, "name") && strings.Contains(text, "pid"):
 		o.columns = strings.Fields(strings.NewReplacer("[", " ", "]", " ").Replace(text))
+		o.tasks, o.biggest = 0, oomTask{} // of several tables the last
 	case strings.HasPrefix(text, "Tasks state (memory"):
 		o.seen = true
 	case strings.HasPrefix(text, "["):
 		o.row(text)
+	case o.group && strings.HasPrefix(text, "anon "):
+		if _, v, ok := pair(text); ok { // in bytes, of v2
+			o.anon = v
+		}
+	}
+}
+
+// of notes whose limit was reached.
+func (o *oomReport) of(group string) {
+	o.cgroup = group
+	if len(o.groups) < 1024 && !slices.Contains(o.groups, group) {
+		o.groups = append(o.groups, group)
 	}
 }
 
@@ -122,6 +148,9 @@ func (o *oomReport) figures(page float64) (out []string) {
 		if o.hits > 1 {
 			text += fmt.Sprintf(", which it had reached %s times since it was made (failcnt)", number(o.hits))
 		}
+		if o.anon > 0 {
+			text += fmt.Sprintf("; %s of it anonymous", mem(o.anon))
+		}
 		out = append(out, text)
 	} else if o.rss > 0 {
 		out = append(out, "the group's processes had "+mem(o.rss)+" resident")
@@ -134,7 +163,10 @@ func (o *oomReport) figures(page float64) (out []string) {
 			plural(o.tasks, "task listed", "tasks listed"), printed(o.biggest.name), o.biggest.pid,
 			mem(o.biggest.pages*page)))
 	}
-	if o.cgroup != "" {
+	switch n := len(o.groups); {
+	case n > 1:
+		out = append(out, fmt.Sprintf("%d cgroups, the last %s", n, printed(tail(o.cgroup))))
+	case n == 1:
 		out = append(out, "cgroup "+printed(tail(o.cgroup)))
 	}
 	return out
@@ -154,6 +186,17 @@ func tail(path string) string {
 	return path
 }
 
+// plenty is how much was free when a process was killed, in bytes, where that is more than what the
+// kernel keeps back; 0: it is not, or not said.
+func (r *report) plenty() float64 {
+	free := r.sums.free * r.sums.pageBytes()
+	all := r.sums.free + r.sums.anon + r.sums.file + r.sums.slab
+	if free < 4*beyondReserve || r.sums.free < 0.05*all {
+		return 0
+	}
+	return free
+}
+
 func (r *report) readOOM(out *attach.Reading) {
 	group, host := r.counts[oomGroup], r.counts[oomKill]
 	if group+host+r.counts[oomDetail] == 0 && !r.oom.seen {
@@ -162,7 +205,7 @@ func (r *report) readOOM(out *attach.Reading) {
 	if host == 0 && r.oom.group {
 		group++
 	}
-	if r.oom.cgroup != "" {
+	if len(r.oom.groups) == 1 {
 		out.Who.Cgroup = r.oom.cgroup
 	}
 	var figures []string
@@ -183,13 +226,28 @@ func (r *report) readOOM(out *attach.Reading) {
 	}
 	switch {
 	case group > 0 && host == 0:
-		say(out, attach.CannotTell, "A cgroup reached its memory limit, "+killed, figures...)
+		reached := "A cgroup reached its memory limit, "
+		if n := len(r.oom.groups); n > 1 {
+			reached = fmt.Sprintf("%d cgroups reached their memory limits, ", n)
+			killed = "and processes in them were killed: an end, and perhaps a restart, and by itself no cause of latency."
+		}
+		say(out, attach.CannotTell, reached+killed, figures...)
 		if r.oom.swaps() {
 			out.Means += " Before that its threads freed memory themselves, by swap: that is a wait, and so is each page that comes back."
 			out.Signs = append(out.Signs,
 				attach.Sign{Cause: "direct-reclaim", Grade: attach.Candidate,
 					Proof: []string{fmt.Sprintf("%s of a group at its limit were in swap", mem(r.oom.swapped))}})
 		}
+	case host > 0 && r.oom.asked != "" && r.oom.order < 0:
+		say(out, attach.CannotTell,
+			"Somebody, or a program, had the kernel kill a process by hand (SysRq f): no allocation was without memory.", figures...)
+	case host > 0 && r.oom.nodes:
+		say(out, attach.CannotTell,
+			"The NUMA nodes that a task may use (its cpuset or its policy) ran out of memory, and a process was killed; the host's other nodes may have some.", figures...)
+	case host > 0 && r.plenty() > 0:
+		say(out, attach.CannotTell,
+			fmt.Sprintf("A process was killed although %s were free: an allocation (order %d) got none of it, as its pieces are too small, or are of a zone or a reserve (CMA) that this allocation may not have.", mem(r.plenty()), r.oom.order),
+			append(figures, r.sums.figure())...)
 	case host > 0 && r.sums.cached():
 		say(out, attach.CannotTell,
 			"The host ran out of memory, but most of it was page cache, which the kernel could not free: no process held it. Pages that cannot be written back (a disk or file system that does not get on), or a fault of the kernel, look like that.",

@@ -1,7 +1,6 @@
 package kernelfile
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -64,12 +63,14 @@ func (o owner) String() string {
 
 // task is one that the kernel dumped.
 type task struct {
-	name  string
-	pid   string
-	state string
-	hung  bool
-	sure  []string // functions, innermost first
-	maybe []string // those that may be left over
+	name   string
+	pid    string
+	state  string
+	hung   bool
+	asleep float64  // s that it had not run, at least, as the last report of it says
+	times  int      // how often it was reported
+	sure   []string // functions, innermost first
+	maybe  []string // those that may be left over
 }
 
 func readKlog(p *attach.Part) attach.Reading {
@@ -92,7 +93,7 @@ func readKlog(p *attach.Part) attach.Reading {
 		}
 		before = text
 		if m := frameLine.FindStringSubmatch(text); m != nil {
-			rep.frame(m, now, tracing || strings.Contains(text, ") from ")) // ARM has no heading
+			rep.frame(m, now, tracing || strings.Contains(text, " from ")) // ARM has no heading
 			continue
 		}
 		if strings.Contains(text, "Call Trace:") || strings.Contains(text, "Call trace:") {
@@ -194,7 +195,7 @@ func (r *report) event(e *event, text string, now *task) *task {
 			r.counts[hungTask]-- // a title of the same words
 			return r.tasks[i]
 		}
-		t := &task{name: m[1], pid: m[2], hung: true}
+		t := &task{name: m[1], pid: m[2], hung: true, asleep: float(m[3]), times: 1}
 		r.tasks = append(r.tasks, t)
 		return t
 	case lockOwner:
@@ -240,42 +241,6 @@ func (r *report) event(e *event, text string, now *task) *task {
 	return nil
 }
 
-// tally counts the events of one name that name the same.
-type tally struct {
-	what string
-	n    int
-}
-
-func (r *report) count(name eventName, what string) {
-	if r.each == nil {
-		r.each = map[eventName][]tally{}
-	}
-	list := r.each[name]
-	if i := slices.IndexFunc(list, func(t tally) bool { return t.what == what }); i >= 0 {
-		list[i].n++
-	} else if len(list) < 64 {
-		r.each[name] = append(list, tally{what, 1})
-	}
-}
-
-// tallied writes what events name, the most frequent first; with numbers where they are several.
-func (r *report) tallied(name eventName, word string) string {
-	list := slices.Clone(r.each[name])
-	slices.SortStableFunc(list, func(a, b tally) int { return cmp.Compare(b.n, a.n) })
-	var out []string
-	for _, t := range list[:min(4, len(list))] {
-		text := word + printed(t.what)
-		if len(list) > 1 {
-			text = fmt.Sprintf("%d of %s", t.n, text)
-		}
-		out = append(out, text)
-	}
-	if len(list) > 4 {
-		out = append(out, "...")
-	}
-	return strings.Join(out, ", ")
-}
-
 var anonRSS = pattern.New(`anon-rss:(\d+)kB`)
 
 func (r *report) residentOf(text string) string {
@@ -288,7 +253,7 @@ func (r *report) residentOf(text string) string {
 	return ", " + mem(v) + " anonymous"
 }
 
-var ripLine = pattern.New(`^(?:RIP: \S+?:|pc : |EIP: \S+?:)\s*(?:\[<[0-9a-f]+>\]\s*(?:\[<[0-9a-f]+>\]\s*)?)?([A-Za-z_][\w.]*)\+0x`)
+var ripLine = pattern.New(`^(?:RIP: \S+?:|pc : |EIP: \S+?:|NIP \[[0-9a-f]+\] \.?)\s*(?:\[<[0-9a-f]+>\]\s*(?:\[<[0-9a-f]+>\]\s*)?)?([A-Za-z_][\w.]*)\+0x`)
 
 // other reads what stands between: the machine, where a CPU was stuck, what a Mem-Info dump says of
 // zones, and the size of what was killed, which kernels before 5.0 print in a line of its own.

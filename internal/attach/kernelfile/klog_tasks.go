@@ -11,10 +11,32 @@ import (
 // blockedState: a thread in D cannot be woken by a signal; one in I or S waits for work.
 func blockedState(t *task) bool { return t.hung || t.state == "" || t.state == "D" }
 
+// distinct are the tasks that were reported, each once: the kernel reports one that does not go on
+// again and again.
+func (r *report) distinct() (out []*task) {
+	at := map[string]*task{}
+	for _, t := range r.tasks {
+		key := t.name + " " + t.pid
+		first := at[key]
+		if first == nil || !isDigits(t.pid) || !t.hung || !first.hung {
+			one := *t
+			at[key] = &one
+			out = append(out, &one)
+			continue
+		}
+		first.times, first.asleep = first.times+t.times, max(first.asleep, t.asleep)
+		if len(first.sure)+len(first.maybe) == 0 {
+			first.sure, first.maybe = t.sure, t.maybe
+		}
+	}
+	return out
+}
+
 func (r *report) readTasks(out *attach.Reading) {
 	var all []wait
-	hung, stacks, blocked := 0, 0, 0
-	for _, t := range r.tasks {
+	hung, stacks, blocked, longest, reports := 0, 0, 0, 0.0, 0
+	for _, t := range r.distinct() {
+		longest, reports = max(longest, t.asleep), reports+t.times
 		stack := t.sure
 		if len(stack) == 0 {
 			stack = t.maybe
@@ -47,9 +69,15 @@ func (r *report) readTasks(out *attach.Reading) {
 	var figures []string
 	if m := r.first[hungTask]; m != nil {
 		first := r.tasks[slices.IndexFunc(r.tasks, func(t *task) bool { return t.hung })]
-		figures = append(figures,
-			fmt.Sprintf("%s without a wake-up for %s s or more, the first %s (pid %s)",
-				plural(hung, "task", "tasks"), m[3], printed(first.name), printed(first.pid)))
+		text := fmt.Sprintf("%s without a wake-up for %s s or more, the first %s (pid %s)",
+			plural(hung, "task", "tasks"), m[3], printed(first.name), printed(first.pid))
+		if reports > hung {
+			text += fmt.Sprintf("; reported %s in all", plural(reports, "time", "times"))
+			if longest > float(m[3]) {
+				text += fmt.Sprintf(", the longest for %s s or more", number(longest))
+			}
+		}
+		figures = append(figures, text)
 	}
 	if stacks > 0 && stacks < blocked {
 		figures = append(figures, fmt.Sprintf("the paste has the stacks of %d of the %d tasks", stacks, blocked))
@@ -62,6 +90,10 @@ func (r *report) readTasks(out *attach.Reading) {
 	}
 	means := fmt.Sprintf("%s in the kernel and did not go on",
 		plural(max(hung, blocked), "task waited", "tasks waited"))
+	if hung == 0 { // a list that somebody asked for: one moment
+		means = fmt.Sprintf("%s in the kernel at that moment, where no signal reaches (D)",
+			plural(blocked, "task waited", "tasks waited"))
+	}
 	if stacks > 0 && stacks < blocked {
 		means += fmt.Sprintf("; %d of their stacks %s", stacks,
 			map[bool]string{true: "says for what", false: "say for what"}[stacks == 1])

@@ -16,13 +16,14 @@ import (
 type wait struct {
 	at    string // the kernel's function, the one that says most
 	block sched.Block
-	place string // a server of a file system over the network; "": none
-	page  string // likewise, for a page of it that somebody else has locked
-	fills bool   // a pipe, which is full
-	cond  bool   // a condition variable of a module, in which its threads also rest
-	io    bool   // a function is on the stack in which the kernel waits for blocks
-	open  bool   // the journal's thread waits until nobody has the transaction open
-	frees bool   // the kernel's own thread that frees memory: nobody's direct reclaim
+	place string   // a server of a file system over the network; "": none
+	page  string   // likewise, for a page of it that somebody else has locked
+	fills bool     // a pipe, which is full
+	cond  bool     // a condition variable of a module, in which its threads also rest
+	io    bool     // a function is on the stack in which the kernel waits for blocks
+	open  bool     // the journal's thread waits until nobody has the transaction open
+	frees bool     // the kernel's own thread that frees memory: nobody's direct reclaim
+	from  []string // who called the function at, the next ones: of a lock they say which one
 }
 
 // waitOf classifies a kernel stack, innermost function first.
@@ -38,8 +39,11 @@ func waitOf(functions []string) wait {
 	}
 	for _, f := range functions {
 		name, _, _ := strings.Cut(f, ".")
-		if w.at == "" && !schedules(name) {
+		switch {
+		case w.at == "" && !schedules(name):
 			w.at = name
+		case w.at != "" && len(w.from) < 2 && name != w.at && !takesLock(name):
+			w.from = append(w.from, name)
 		}
 		if name == "pipe_write" || name == "anon_pipe_write" {
 			w.at, w.fills = name, true
@@ -76,6 +80,24 @@ func waitOf(functions []string) wait {
 		w.block = sched.BlockOther
 	}
 	return w
+}
+
+// takesLock knows functions that take any lock: which one, only their caller says.
+func takesLock(name string) bool {
+	switch name {
+	case "mutex_lock", "mutex_lock_nested", "mutex_lock_killable", "mutex_lock_interruptible", "mutex_lock_io",
+		"down_read", "down_write", "down_read_killable", "down_write_killable", "rt_mutex_lock", "ww_mutex_lock":
+		return true
+	}
+	return schedules(name)
+}
+
+// where is the function that a thread waits in, and of a lock who wants it.
+func (w wait) where() string {
+	if len(w.from) > 0 && takesLock(w.at) && (w.block == sched.BlockKernelLock || w.block == sched.BlockMmapLock) {
+		return fmt.Sprintf("%s (called by %s)", w.at, strings.Join(w.from, ", by "))
+	}
+	return w.at
 }
 
 // locksPage knows functions that wait until whoever has a page locked unlocks it. Who that is, and
@@ -289,7 +311,7 @@ func countWaits(all []wait) []waitCount {
 		}
 		out[i].n++
 		if w.at != "" {
-			in[words][w.at]++
+			in[words][w.where()]++
 		}
 	}
 	for i := range out {
