@@ -24,12 +24,17 @@ var buddyinfo = &attach.Kind{
 		if dumpHeader(first) && len(lines) > 1 {
 			first = lines[1].Text
 		}
-		if _, ok := parseZone(first); !ok {
+		if _, ok := parseZone(first); !ok && (cutZone(first) == "" || len(lines) < 2 || !goesOnZone(first, lines[1].Text)) {
 			return 0
 		}
+		before := ""
 		return run(lines, func(text string) bool {
-			_, ok := parseZone(text)
-			return ok || cutZone(text) != "" || dumpHeader(text)
+			if goesOnZone(before, text) {
+				before += " " + text
+				return true
+			}
+			before = text
+			return zoneOf(text) != "" || dumpHeader(text)
 		})
 	})),
 	Read: readBuddy,
@@ -132,6 +137,24 @@ func cutZone(line string) string {
 	return zone{node: strings.TrimSuffix(f[1], ","), name: f[3]}.String()
 }
 
+// goesOnZone reports whether a line is the rest of a zone's row that a mail wrapped.
+func goesOnZone(row, text string) bool {
+	text = strings.TrimSpace(text)
+	return text != "" && strings.Trim(text, "0123456789 ") == "" && cutZone(row) != "" && zoneOf(row+" "+text) != ""
+}
+
+// wholeRows puts rows together that a mail wrapped.
+func wholeRows(lines []string) (out []string) {
+	for _, l := range lines {
+		if n := len(out) - 1; n >= 0 && goesOnZone(out[n], l) {
+			out[n] += " " + strings.TrimSpace(l)
+			continue
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
 // zoneOf is the zone of a line, whole or cut off; "": it is of none.
 func zoneOf(line string) string {
 	if z, ok := parseZone(line); ok {
@@ -155,20 +178,21 @@ func readBuddy(p *attach.Part) attach.Reading {
 		return again
 	})
 	var zones []zone
-	for _, line := range all[len(all)-1].lines {
+	last := wholeRows(all[len(all)-1].lines)
+	for _, line := range last {
 		if z, ok := parseZone(line); ok {
 			zones = append(zones, z)
 		}
 	}
 	r := judgeZones(zones)
-	r.Title = fmt.Sprintf("/proc/buddyinfo, free memory of %s by size of block", plural(len(zones), "zone", "zones"))
+	r.Title = fmt.Sprintf("/proc/buddyinfo, free memory of %s by size of block, at pages of 4 KiB", plural(len(zones), "zone", "zones"))
 	if len(all) > 1 {
 		r.Title += fmt.Sprintf(", the last of %d samples", len(all))
 	}
 	r.Time, r.Glance = all[0].at, true
-	for _, l := range p.Lines {
-		if name := cutZone(l.Text); name != "" {
-			r.Flaws = append(r.Flaws, fmt.Sprintf("line %d: zone %s is cut off before its larger blocks", l.N, name))
+	for _, line := range last {
+		if name := cutZone(line); name != "" {
+			r.Flaws = append(r.Flaws, fmt.Sprintf("zone %s is cut off before its larger blocks", name))
 			if r.State == attach.Healthy {
 				r.State, r.Means = attach.CannotTell,
 					fmt.Sprintf("What is shown has large blocks; %s is cut off, and its larger blocks with it.", name)

@@ -17,6 +17,7 @@ const (
 	FactGroupLimit    attach.FactName = "/cgroup/memory/limit:bytes" // 0: none at this level
 	FactGroupAnonHuge attach.FactName = "/cgroup/memory/anon-huge:bytes"
 	FactGroupMaxRate  attach.FactName = "/cgroup/memory/events/max:events/s"
+	factGroupFails    attach.FactName = "/cgroup/memory/failcnt:times"
 )
 
 var memoryStatSure = hasPrefix("total_cache total_rss total_mapped total_swap total_dirty total_writeback total_pg total_inactive_ total_active_ total_unevictable total_shmem total_workingset hierarchical_mem rss_huge kernel_stack slab_reclaimable slab_unreclaimable anon_thp file_mapped file_dirty file_writeback inactive_anon active_anon " +
@@ -68,12 +69,12 @@ const none = -2
 
 // memGroup is what a cgroup's files say of its memory. A limit of -1 is no limit, none not read.
 type memGroup struct {
-	path             string
-	all              []sample
-	stats, events    []pairs
-	used, limit      float64
-	failcnt          float64
-	hasUsed, hasFail bool
+	path          string
+	all           []sample
+	stats, events []pairs
+	used, limit   float64
+	fails         []float64 // each reading of failcnt
+	hasUsed       bool
 }
 
 func (g memGroup) read() attach.Reading {
@@ -170,13 +171,16 @@ func (g memGroup) readStat(r *attach.Reading) float64 {
 		r.Facts = append(r.Facts, attach.Fact{Name: FactGroupAnonHuge, Value: huge})
 	}
 	if limit := m.get("hierarchical_memory_limit"); limit > 0 && limit < 1<<60 && g.limit <= 0 {
+		what, held := "anonymous", anon
+		if shared := get("shmem", "shmem"); shared > 0 {
+			what, held = "anonymous or tmpfs", anon+shared
+		}
 		r.Figures = append(r.Figures,
-			fmt.Sprintf("limit of this level and those above %s (%s of it anonymous)", mem(limit),
-				percent(ratio(anon, limit))))
+			fmt.Sprintf("limit of this level and those above %s (%s of it %s)", mem(limit), percent(ratio(held, limit)), what))
 		r.Facts = append(r.Facts, attach.Fact{Name: FactGroupLimit, Value: limit})
-		if ratio(anon, limit) >= 0.85 {
+		if ratio(held, limit) >= 0.85 {
 			r.State = attach.CannotTell
-			r.Means = fmt.Sprintf("Anonymous memory is %s of the limit: little is left for page cache.", percent(ratio(anon, limit)))
+			r.Means = fmt.Sprintf("What is %s, and cannot be given back without swap, is %s of the limit: little is left for page cache.", what, percent(ratio(held, limit)))
 			r.Signs = append(r.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Risk,
 				Proof: r.Figures[len(r.Figures)-1:]})
 		}
@@ -186,6 +190,9 @@ func (g memGroup) readStat(r *attach.Reading) float64 {
 		readStatGrowth(r, m, grow)
 	} else {
 		r.Boot = true
+		if len(g.stats) > 1 {
+			r.Title += fmt.Sprintf(", the last of %d samples", len(g.stats))
+		}
 	}
 	return anon + get("shmem", "shmem") + m.get("slab_unreclaimable") + m.get("kernel_stack")
 }
@@ -276,79 +283,4 @@ func otherMemory(m pairs, rest, swap float64) (out []string) {
 		out = append(out, mem(swap)+" swapped out; whether pages still go in and out it does not say")
 	}
 	return out
-}
-
-func (g memGroup) readEvents(r *attach.Reading) {
-	if g.hasFail {
-		r.Figures = append(r.Figures,
-			fmt.Sprintf("the limit was hit %s times since the group was made (failcnt)", number(g.failcnt)))
-		r.Boot = true
-		if g.failcnt >= fewStalls {
-			r.State = attach.CannotTell
-			r.Means = "The group has hit its memory limit and had to free memory within; whether it still does, a second reading tells."
-			if g.limit > 0 && ratio(g.used, g.limit) >= 0.95 {
-				r.Signs = append(r.Signs,
-					attach.Sign{Cause: "direct-reclaim", Grade: attach.Candidate, Proof: r.Figures})
-				r.Not = "that the program lacks memory: page cache alone takes a group to its limit, and is given back at no great cost"
-			}
-		}
-	}
-	if len(g.events) == 0 {
-		return
-	}
-	last := g.events[len(g.events)-1]
-	r.Title += ": memory.events"
-	text := func(m func(...string) float64) string {
-		var said []string
-		if last.has("max") {
-			said = append(said, fmt.Sprintf("limit hit %s times (max)", number(m("max"))))
-		}
-		if last.has("high") {
-			said = append(said, fmt.Sprintf("memory.high %s times", number(m("high"))))
-		}
-		if last.has("oom_kill") {
-			said = append(said, plural(int(m("oom_kill")), "process", "processes")+" killed")
-		}
-		if len(said) == 0 {
-			return "no counter of its limit"
-		}
-		return strings.Join(said, ", ")
-	}
-	limited := last.has("max") || last.has("high")
-	grow, ok := growth(g.all, g.events, "low", "high", "max", "oom", "oom_kill")
-	if ok && grow.fell == "" {
-		by := func(n ...string) float64 { return grow.by(n[0]) }
-		r.Title += fmt.Sprintf(", %d samples%s", len(g.events), over(grow.seconds))
-		r.Figures = append([]string{text(by) + " between the samples"}, r.Figures...)
-		if grow.seconds > 0 {
-			r.Facts = append(r.Facts, attach.Fact{Name: FactGroupMaxRate, Value: grow.by("max") / grow.seconds})
-		}
-		if n := grow.by("max") + grow.by("high"); enough(n, grow.seconds, stallRate, stallTotal) {
-			r.State = attach.Ill
-			r.Means = "The group hits its memory limit again and again, and its threads have to free memory themselves."
-			r.Signs = append(r.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Found,
-				Sure: finding.Possible, Proof: r.Figures[:1]})
-			return
-		}
-		if !limited {
-			r.State, r.Means = attach.CannotTell, "How often the limit was hit is not in the paste."
-			return
-		}
-		r.Means = "Between the samples the group hit its memory limit next to never."
-		return
-	}
-	r.Boot = true
-	r.Figures = append([]string{text(last.get) + " since the group was made"}, r.Figures...)
-	switch n := last.get("max") + last.get("high"); {
-	case n >= fewStalls:
-		r.State = attach.CannotTell
-		r.Means = "The group has hit its memory limit and had to free memory within; whether it still does, a second reading tells."
-	case last.get("oom_kill") > 0:
-		r.State = attach.CannotTell
-		r.Means = "Processes were killed at the memory limit. That is an end and a restart, and by itself no cause of latency."
-	case !limited:
-		r.State, r.Means = attach.CannotTell, "How often the limit was hit is not in the paste."
-	default:
-		r.Means = "The group hardly ever hit its memory limit."
-	}
 }

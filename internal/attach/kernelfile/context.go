@@ -182,19 +182,25 @@ var cpuinfo = &attach.Kind{
 		return n
 	},
 	Read: func(p *attach.Part) attach.Reading {
-		cpus, model := 0, ""
+		cpus, siblings, model := 0, 0, ""
 		for _, l := range p.Lines {
 			name, value, _ := strings.Cut(l.Text, ":")
 			switch strings.TrimSpace(name) {
 			case "processor":
 				cpus++
+			case "siblings":
+				n, _ := strconv.Atoi(strings.TrimSpace(value))
+				siblings = max(siblings, n)
 			case "model name":
 				model = strings.TrimSpace(value)
 			}
 		}
 		r := attach.Reading{Title: "/proc/cpuinfo", State: attach.Healthy,
 			Means: "It says what CPUs there are; nothing of slowness."}
-		if cpus > 0 {
+		switch {
+		case cpus > 0 && cpus < siblings:
+			r.Figures = append(r.Figures, fmt.Sprintf("%s listed, of %d or more", plural(cpus, "CPU", "CPUs"), siblings))
+		case cpus > 0:
 			r.Figures = append(r.Figures, plural(cpus, "CPU", "CPUs"))
 			r.Facts = []attach.Fact{{Name: FactCPUs, Value: float64(cpus)}}
 		}
@@ -225,7 +231,7 @@ var numactl = &attach.Kind{
 		return attach.ClaimIf(nodes >= 2, n)
 	},
 	Read: func(p *attach.Part) attach.Reading {
-		size, free := map[string]float64{}, map[string]float64{}
+		size, free, nodes := map[string]float64{}, map[string]float64{}, map[string]bool{}
 		var order []string
 		r := attach.Reading{Title: "numactl --hardware", State: attach.Healthy, Glance: true}
 		for _, l := range p.Lines {
@@ -233,6 +239,7 @@ var numactl = &attach.Kind{
 			if m == nil {
 				continue
 			}
+			nodes[m[1]] = true
 			mb, _ := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(m[3]), " MB"), 64)
 			switch m[2] {
 			case "size":
@@ -244,6 +251,10 @@ var numactl = &attach.Kind{
 		}
 		low, high := "", ""
 		for _, n := range order {
+			if _, has := free[n]; !has {
+				r.Figures = append(r.Figures, fmt.Sprintf("node %s: %s", n, mem(size[n])))
+				continue
+			}
 			r.Figures = append(r.Figures, fmt.Sprintf("node %s: %s free of %s (%s)", n,
 				mem(free[n]), mem(size[n]), percent(ratio(free[n], size[n]))))
 			if ratio(free[n], size[n]) < 0.02 {
@@ -252,8 +263,8 @@ var numactl = &attach.Kind{
 				high = n
 			}
 		}
-		r.Facts = []attach.Fact{{Name: FactNodes, Value: float64(max(1, len(order)))}}
-		r.Means = fmt.Sprintf("The machine has %s of memory.", plural(max(1, len(order)), "node", "nodes"))
+		r.Facts = []attach.Fact{{Name: FactNodes, Value: float64(max(1, len(nodes)))}}
+		r.Means = fmt.Sprintf("The machine has %s of memory.", plural(max(1, len(nodes)), "node", "nodes"))
 		r.Not = "how much a node could give back: page cache is not in its free memory"
 		if low != "" && high != "" {
 			r.State = attach.CannotTell

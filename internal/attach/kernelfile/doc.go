@@ -10,9 +10,11 @@
 //
 // Of the host:
 //
-//	vmstat.go, buddyinfo.go, meminfo.go, meminfo24.go, pressure.go
+//	vmstat.go, buddyinfo.go, meminfo.go, meminfo24.go, pressure.go, pressure_words.go
 //	settings.go      sysctl, huge pages
 //	host.go          /proc/stat, load
+//	hostsched.go     waits for CPUs
+//	androidcpu.go    shares of the CPUs, as Android logs them
 //	host_tables.go   interrupts, softirqs, slabs
 //	host_zones.go    zones of memory, types of pages
 //	softnet.go       packets that CPUs took and dropped
@@ -25,7 +27,8 @@
 //
 // Of a process:
 //
-//	process.go       status, stat, sched, schedstat
+//	status.go        status
+//	process.go       stat, sched, schedstat
 //	process_more.go  limits, io, cgroups, mounts
 //	smaps.go         smaps, smaps_rollup, maps
 //	numa_maps.go     memory by NUMA node
@@ -38,7 +41,8 @@
 //	session.go       the output of prompts that name files
 //	files_read.go    what such files say together
 //	cgroup_cpu.go    quota, periods and throttled time
-//	cgroup_memory.go limit, use, and how often the limit was hit
+//	cgroup_memory.go limit, use, and what the memory is
+//	cgroup_events.go  how often a limit was hit
 //	cgroup_io.go     what a group read and wrote, and how much it may
 //	cgroup_acct.go   CPU time of groups of v1
 //
@@ -47,6 +51,7 @@
 //	klog.go          its lines, with the kernel's stamp or without
 //	klog_events.go   the table of events that are known
 //	klog_read.go     from lines to events
+//	klog_counts.go   how many events there were
 //	klog_quote.go    a message that a sentence quotes
 //	klog_tasks.go    tasks that hang
 //	klog_lockup.go   CPUs that are stuck, RCU

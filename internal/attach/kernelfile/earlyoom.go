@@ -152,7 +152,7 @@ func (e *earlyLog) say(out *attach.Reading) {
 			"Memory ran short, and earlyoom sent a signal, but the process had not ended by then: whatever needs memory goes on waiting.")
 	case len(e.kills) > 0:
 		say(out, attach.CannotTell,
-			fmt.Sprintf("Memory ran short, and earlyoom ended %s before the kernel had to: an end, and by itself no cause of latency.", plural(len(e.kills), "process", "processes")))
+			fmt.Sprintf("Memory ran short, and earlyoom had %s end before the kernel had to: an end, and by itself no cause of latency.", plural(len(e.kills), "process", "processes")))
 	case low && !swapLow:
 		say(out, attach.CannotTell,
 			"Memory was as good as gone, and no line says that anything was killed: earlyoom waits until swap is used up as well, and meanwhile everybody swaps.")

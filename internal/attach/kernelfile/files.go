@@ -124,13 +124,14 @@ func isValue(text string, several bool) bool {
 	return ok || f[0] == "some" || f[0] == "full"
 }
 
-// titled reads a line that is the path of a file and nothing else.
+// titled reads a line that is the path of a file and nothing else, or what scripts put around one:
+// "--- cpu.stat ---", "__cpu.stat__".
 func titled(text string) (string, bool) {
 	if rest, ok := strings.CutPrefix(text, "==> "); ok {
 		p, end := strings.CutSuffix(rest, " <==")
 		return p, end && knownPath(p)
 	}
-	p := strings.TrimSuffix(text, ":")
+	p := strings.Trim(strings.TrimSuffix(text, ":"), " =-_#*<>[]`")
 	return p, knownPath(p) && (strings.ContainsAny(p, "/") || p != text || strings.Contains(p, "."))
 }
 
@@ -182,6 +183,9 @@ func claimFiles(lines []paste.Line) (files []file, n int) {
 			break
 		}
 		m := contentOf(p, lines[n+1:])
+		if m > 0 && scalars(path.Base(p)) && !strings.HasPrefix(text, "==>") && !isValue(strings.TrimSpace(lines[n+1].Text), false) {
+			m = 0 // a sentence below a name
+		}
 		if m == 0 && !strings.HasPrefix(text, "==>") {
 			break
 		}
@@ -219,6 +223,13 @@ func contentOf(p string, lines []paste.Line) int {
 		return run(lines, func(t string) bool {
 			dev, _, _ := strings.Cut(t, " ")
 			return strings.Contains(dev, ":") && !startsFileText(t)
+		})
+	case b == "memory.numa_stat":
+		return run(lines, func(t string) bool { return strings.Contains(t, "N0=") && !startsFileText(t) })
+	case strings.HasPrefix(b, "blkio."):
+		return run(lines, func(t string) bool {
+			f := strings.Fields(t)
+			return len(f) > 0 && len(f) <= 3 && isDigits(f[len(f)-1]) && !startsFileText(t)
 		})
 	case b == "cgroup.procs" || b == "cgroup.threads":
 		return run(lines, isDigits)

@@ -160,7 +160,7 @@ func readGroup(dir string, files []file) (out []attach.Reading) {
 		case (b == "memory.current" || b == "memory.usage_in_bytes") && isNumber:
 			memory.used, memory.hasUsed = v, true
 		case b == "memory.failcnt" && isNumber:
-			memory.failcnt, memory.hasFail = v, true
+			memory.fails = append(memory.fails, v)
 		case scalars(b):
 			other = append(other, printed(b+" "+text))
 		}
@@ -178,7 +178,7 @@ func readGroup(dir string, files []file) (out []attach.Reading) {
 	if memory.all = sampled; len(e) > len(m) {
 		memory.all = eventSamples
 	}
-	if len(m) > 0 || len(e) > 0 || memory.hasUsed || memory.hasFail || memory.limit != none {
+	if len(m) > 0 || len(e) > 0 || memory.hasUsed || len(memory.fails) > 0 || memory.limit != none {
 		out = append(out, memory.read())
 	}
 	if r, ok := readPids(files, dir); ok {

@@ -94,7 +94,7 @@ func readProcStat(p *attach.Part) attach.Reading {
 	if r.Boot {
 		r.Not = "what happens now, since these are averages since boot; nor " + r.Not
 		r.Next = []attach.Next{{Command: "grep '^cpu ' /proc/stat; sleep 10; grep '^cpu ' /proc/stat", Why: "the shares of now"}}
-		r.Means = "Since boot, on average: which of it happens now it cannot say."
+		r.State, r.Means = attach.CannotTell, "Since boot, on average: which of it happens now it cannot say."
 		if steal >= 0.10 {
 			r.State = attach.CannotTell
 			r.Means = fmt.Sprintf("Since boot the hypervisor took %s of the time in which this machine had work.", percent(steal))
@@ -183,7 +183,7 @@ var loadavg = &attach.Kind{
 		}
 		means := "Load counts tasks that run, are queued, or sleep for a disk or a lock of the kernel: alone it tells no shortage, and needs the number of CPUs."
 		if load, now := float(strings.Replace(m[1], ",", ".", 1)), float(m[4]); load >= 4 && now <= load/3 {
-			means = fmt.Sprintf("Only %s runnable at this moment, against a load of %s: most of the load is tasks in uninterruptible sleep (D), and not demand for CPUs.", plural(int(now), "task is", "tasks are"), m[1])
+			means = fmt.Sprintf("Only %s runnable at this moment, against a load of %s over the last minute: either that demand for CPUs is over, or most of the load is tasks in uninterruptible sleep (D).", plural(int(now), "task is", "tasks are"), m[1])
 		}
 		return attach.Reading{
 			Title: "/proc/loadavg", State: attach.CannotTell, Glance: true,

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
@@ -48,16 +49,33 @@ func claimTable(lines []paste.Line) int {
 type tableRow struct {
 	name, what string
 	sum, top   float64
-	cpu        int
+	cpu        int       // whose the largest part is, by its number
+	each       []float64 // by CPU
+}
+
+// count sums what the CPUs have; names are their numbers, where the paste has them.
+func (r *tableRow) count(names []string) {
+	r.sum, r.top, r.cpu = 0, 0, 0
+	for i, v := range r.each {
+		r.sum += v
+		if v > r.top {
+			r.top, r.cpu = v, i
+			if i < len(names) {
+				r.cpu, _ = strconv.Atoi(strings.TrimPrefix(names[i], "CPU"))
+			}
+		}
+	}
 }
 
 func tableRows(lines []string) (rows []tableRow, cpus int) {
 	if !slices.ContainsFunc(lines, cpuHeader.MatchString) {
 		cpus = columnsOf(lines)
 	}
+	var names []string
 	for _, t := range lines {
 		if cpuHeader.MatchString(t) {
-			cpus = len(strings.Fields(t))
+			names = strings.Fields(t)
+			cpus = len(names)
 			continue
 		}
 		m := cpuRow.FindStringSubmatch(t)
@@ -69,12 +87,9 @@ func tableRows(lines []string) (rows []tableRow, cpus int) {
 			if cpus > 0 && i >= cpus {
 				break
 			}
-			v := float(w)
-			r.sum += v
-			if v > r.top {
-				r.top, r.cpu = v, i
-			}
+			r.each = append(r.each, float(w))
 		}
+		r.count(names)
 		rows = append(rows, r)
 	}
 	return rows, cpus
@@ -103,6 +118,12 @@ const oneCPU = 0.95
 // busiestCPU says which CPU takes most of what devices interrupt for, where two devices or more
 // share it.
 func busiestCPU(lines []string, cpus int) (figure string, share float64) {
+	name := func(at int) string { return strconv.Itoa(at) }
+	if i := slices.IndexFunc(lines, cpuHeader.MatchString); i >= 0 {
+		if names := strings.Fields(lines[i]); len(names) == cpus {
+			name = func(at int) string { return strings.TrimPrefix(names[at], "CPU") }
+		}
+	}
 	if cpus < 2 {
 		return "", 0
 	}
@@ -138,7 +159,7 @@ func busiestCPU(lines []string, cpus int) (figure string, share float64) {
 		return "", 0
 	}
 	share = sums[at] / all
-	return fmt.Sprintf("CPU %d of %d took %s of all interrupts of the devices listed, of several of them", at, cpus, nearly(share)), share
+	return fmt.Sprintf("CPU %s took %s of all interrupts of the devices listed, of several of them, on %d CPUs", name(at), nearly(share), cpus), share
 }
 
 var interrupts = &attach.Kind{
@@ -151,7 +172,7 @@ var interrupts = &attach.Kind{
 			kind = "/proc/softirqs"
 		}
 		r := attach.Reading{Title: fmt.Sprintf("%s, %s", kind, plural(cpus, "CPU", "CPUs")),
-			Boot: true, State: attach.Healthy, Time: all[0].at}
+			Boot: true, State: attach.Context, Time: all[0].at}
 		if last := all[len(all)-1].lines; !slices.ContainsFunc(last, cpuHeader.MatchString) {
 			r.Title = kind + ", its first line cut off"
 			if cpus > 0 {
@@ -162,6 +183,7 @@ var interrupts = &attach.Kind{
 		if len(all) > 1 {
 			if d, ok := tableGrowth(all, rows); ok {
 				rows, r.Boot, when, dt = d, false, "between the samples", span(all)
+				r.State = attach.Healthy
 				r.Title += fmt.Sprintf(", %d samples%s", len(all), over(dt))
 			}
 		}
@@ -226,16 +248,25 @@ const wrapsAt = 1 << 32
 // tableGrowth subtracts the first sample from the last.
 func tableGrowth(all []sample, last []tableRow) (out []tableRow, ok bool) {
 	first, _ := tableRows(all[0].lines)
+	var names []string
+	if i := slices.IndexFunc(all[0].lines, cpuHeader.MatchString); i >= 0 {
+		names = strings.Fields(all[0].lines[i])
+	}
 	for _, w := range last {
 		i := slices.IndexFunc(first, func(f tableRow) bool { return f.name == w.name })
 		if i < 0 {
 			continue
 		}
-		w.sum -= first[i].sum
-		w.top = min(w.top, w.sum)
-		if w.sum < 0 {
-			return nil, false
+		if len(first[i].each) != len(w.each) {
+			return nil, false // a CPU came or went
 		}
+		w.each = slices.Clone(w.each)
+		for c := range w.each {
+			if w.each[c] -= first[i].each[c]; w.each[c] < 0 {
+				return nil, false
+			}
+		}
+		w.count(names)
 		out = append(out, w)
 	}
 	return out, len(out) > 0

@@ -49,20 +49,23 @@ var zoneinfo = &attach.Kind{
 	Read: readZoneinfo,
 }
 
-func readZoneinfo(p *attach.Part) attach.Reading {
-	r := attach.Reading{Title: "/proc/zoneinfo", State: attach.Healthy, Glance: true}
+// marks are what a zone has free, and its watermarks, in bytes.
+type marks struct {
+	free, min, low, high, managed float64
+	has                           map[string]bool // grep -A 4 leaves some out
+}
+
+// zoneMarksOf reads all zones, in order; again is how many come again, in a later reading.
+func zoneMarksOf(lines []paste.Line) (zones map[string]*marks, order []string, again int) {
 	name := "a zone"
-	type marks struct {
-		free, min, low, high, managed float64
-		hasManaged                    bool // grep -A 4 leaves it out
-	}
-	nodes := map[string]*marks{} // an allocation may fall back to another zone of its node
-	zones := map[string]*marks{}
-	var order []string
-	for _, l := range p.Lines {
+	zones = map[string]*marks{}
+	for _, l := range lines {
 		t := strings.TrimSpace(l.Text)
 		if m := zoneHead.FindStringSubmatch(t); m != nil {
-			name = "node " + m[1] + " " + m[2]
+			if name = "node " + m[1] + " " + m[2]; zones[name] != nil {
+				again++
+				zones[name].has = map[string]bool{}
+			}
 			continue
 		}
 		t, _, _ = strings.Cut(t, "#") // a person's remark
@@ -76,30 +79,32 @@ func readZoneinfo(p *attach.Part) attach.Reading {
 		}
 		z := zones[name]
 		if z == nil {
-			z = &marks{}
+			z = &marks{has: map[string]bool{}}
 			zones[name] = z
 			order = append(order, name)
 		}
-		switch v *= pageSize; f[0] {
-		case "free":
-			z.free = v
-		case "min":
-			z.min = v
-		case "low":
-			z.low = v
-		case "high":
-			z.high = v
-		case "managed":
-			z.managed, z.hasManaged = v, true
+		to := map[string]*float64{"free": &z.free, "min": &z.min, "low": &z.low, "high": &z.high, "managed": &z.managed}[f[0]]
+		if to != nil && !z.has[f[0]] {
+			*to, z.has[f[0]] = v*pageSize, true
 		}
+	}
+	return zones, order, again
+}
+
+func readZoneinfo(p *attach.Part) attach.Reading {
+	r := attach.Reading{Title: "/proc/zoneinfo", State: attach.Healthy, Glance: true}
+	nodes := map[string]*marks{} // an allocation may fall back to another zone of its node
+	zones, order, again := zoneMarksOf(p.Lines)
+	if again > 0 {
+		r.Title += ", the last reading of several"
 	}
 	var short []string
 	for _, n := range order {
 		z := zones[n]
-		if z.hasManaged && z.managed < zoneLeast && len(order) > 1 || z.high == 0 {
+		if z.has["managed"] && z.managed < zoneLeast && len(order) > 1 || z.high == 0 || !z.has["free"] || !z.has["low"] {
 			continue
 		}
-		r.Figures = append(r.Figures, fmt.Sprintf("%s: %s free; watermarks min %s, low %s, high %s",
+		r.Figures = append(r.Figures, fmt.Sprintf("%s: %s free; watermarks min %s, low %s, high %s, at pages of 4 KiB",
 			n, mem(z.free), mem(z.min), mem(z.low), mem(z.high)))
 		node, _, _ := strings.Cut(strings.TrimPrefix(n, "node "), " ")
 		if nodes[node] == nil {
@@ -107,6 +112,7 @@ func readZoneinfo(p *attach.Part) attach.Reading {
 		}
 		nodes[node].free += z.free
 		nodes[node].low += z.low
+		nodes[node].min += z.min
 	}
 	for _, node := range slices.Sorted(maps.Keys(nodes)) {
 		if z := nodes[node]; z.free < z.low {
@@ -122,6 +128,9 @@ func readZoneinfo(p *attach.Part) attach.Reading {
 	if len(short) > 0 {
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("Node %s is below its low watermarks: kswapd frees memory, and below min threads do it themselves.", strings.Join(short, ", "))
+		if slices.ContainsFunc(short, func(n string) bool { return nodes[n].free < nodes[n].min }) {
+			r.Means = fmt.Sprintf("Node %s is below its min watermarks: threads that want memory have to free it themselves first.", strings.Join(short, ", "))
+		}
 		r.Signs = []attach.Sign{{Cause: "direct-reclaim", Grade: attach.Risk, Proof: r.Figures[:1]}}
 		r.Next = []attach.Next{{Command: "grep -E 'allocstall|compact_stall' /proc/vmstat; sleep 10; grep -E 'allocstall|compact_stall' /proc/vmstat", Why: "whether threads have to free memory themselves now"}}
 	}
@@ -165,16 +174,69 @@ func readPageTypes(p *attach.Part) attach.Reading {
 	zones, cut := typeZones(p.Lines)
 	r := attach.Reading{Title: "/proc/pagetypeinfo", State: attach.CannotTell, Glance: true,
 		Means: "No free list is in this part, only the kinds of blocks."}
-	if len(zones) > 0 {
+	byType := pageTypes(p.Lines)
+	switch {
+	case len(zones) > 0:
 		r = judgeZones(zones)
-		r.Title, r.Glance = fmt.Sprintf("/proc/pagetypeinfo, free memory of %s by size of block, all types of pages together", plural(len(zones), "zone", "zones")), true
-	} else if len(cut) > 0 {
+		r.Title, r.Glance = fmt.Sprintf("/proc/pagetypeinfo, free memory of %s by size and type of block, at pages of 4 KiB", plural(len(zones), "zone", "zones")), true
+	case len(cut) > 0:
 		r.Means = "The free lists are cut off: no zone is whole."
 	}
+	r.Figures = slices.Insert(r.Figures, min(1, len(r.Figures)), byType...)
 	for _, z := range cut {
 		r.Flaws = append(r.Flaws, fmt.Sprintf("%s: its rows are cut off", z))
 	}
 	return r
+}
+
+// pageTypes says how much of each type is free, and how many blocks there are of each, the most
+// frequent first: blocks that cannot be moved keep huge pages from being made.
+func pageTypes(lines []paste.Line) (out []string) {
+	free, blocks := map[string]float64{}, map[string]float64{}
+	var names []string
+	capped := false
+	for _, l := range lines {
+		text := strings.TrimSpace(l.Text)
+		if head, ok := strings.CutPrefix(text, "Number of blocks type "); ok {
+			names = strings.Fields(head)
+		}
+		if m := typeLine.FindStringSubmatch(text); m != nil {
+			for order, w := range strings.Fields(m[4]) {
+				capped = capped || strings.HasPrefix(w, ">")
+				free[m[3]] += float(strings.TrimPrefix(w, ">")) * pageSize * float64(int64(1)<<min(order, 30))
+			}
+		}
+		if f := strings.Fields(text); names != nil && zoneCounts.MatchString(text) && len(f) == 4+len(names) {
+			for i, w := range f[4:] {
+				blocks[names[i]] += float(w)
+			}
+		}
+	}
+	if text := sharesOf(free, mem); text != "" {
+		if capped {
+			text += "; the kernel stopped counting at some, so these are the least"
+		}
+		out = append(out, "free by type: "+text)
+	}
+	if text := sharesOf(blocks, number); text != "" {
+		out = append(out, "blocks by type: "+text)
+	}
+	return out
+}
+
+// sharesOf writes the largest values of a sum, with their shares; "": all are 0.
+func sharesOf(of map[string]float64, write func(float64) string) string {
+	all := 0.0
+	for _, v := range of {
+		all += v
+	}
+	var said []string
+	for _, name := range attach.Largest(of) {
+		if of[name] > 0 && len(said) < 4 {
+			said = append(said, fmt.Sprintf("%s %s (%s)", printed(name), write(of[name]), percent(of[name]/all)))
+		}
+	}
+	return strings.Join(said, ", ")
 }
 
 // typeZones sums the free blocks of each zone over the types of pages. A zone with fewer types than

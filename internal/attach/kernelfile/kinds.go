@@ -9,8 +9,8 @@ func Kinds() []*attach.Kind {
 		namedFiles, cpuStat, cpuAcct, cpuMax, memoryStat, memoryEvents, sysctl, choice,
 		smaps, procMaps, numaMaps, procStack, wchan, klog, klogQuote, killers,
 		groupIO, status, procPIDStat, procSched, limits, procIO, procCgroup, mounts,
-		procStat, loadavg, interrupts, softnet, slabinfo, zoneinfo, pagetypeinfo, nodeStat,
+		procStat, hostSched, loadavg, interrupts, softnet, slabinfo, zoneinfo, pagetypeinfo, nodeStat,
 		diskstats, netDev, netSNMP, netTCP, sockStat, conntrackKind, swaps, cgroupControllers, fileLocks, schedDebug,
-		uname, openFiles, osRelease, cmdline, lscpu, cpuinfo, numactl, uptime,
+		androidCPU, uname, openFiles, osRelease, cmdline, lscpu, cpuinfo, numactl, uptime,
 	}
 }

@@ -22,7 +22,7 @@ var meminfoSure = oneOf("MemTotal MemFree MemAvailable SwapCached Active(anon) I
 
 var meminfoKnown = oneOf("MemTotal MemFree MemUsed MemAvailable Buffers Cached SwapCached Active Inactive Active(anon) Inactive(anon) Active(file) Inactive(file) Unevictable Mlocked " +
 	"HighTotal HighFree LowTotal LowFree SwapTotal SwapFree Zswap Zswapped Dirty Writeback AnonPages Mapped Shmem KReclaimable Slab SReclaimable SUnreclaim KernelStack ShadowCallStack PageTables " +
-	"SecPageTables NFS_Unstable Bounce WritebackTmp CommitLimit Committed_AS VmallocTotal VmallocUsed VmallocChunk Percpu HardwareCorrupted AnonHugePages ShmemHugePages ShmemPmdMapped FileHugePages " +
+	"SecPageTables NFS_Unstable Bounce WritebackTmp CommitLimit Committed_AS VmallocTotal VmallocUsed VmallocChunk Percpu HardwareCorrupted FilePages AnonHugePages ShmemHugePages ShmemPmdMapped FileHugePages " +
 	"FilePmdMapped CmaTotal CmaFree MemShared BigTotal BigFree Inact_dirty Inact_laundry Inact_clean Inact_target Unaccepted Balloon HugePages_Total HugePages_Free HugePages_Rsvd HugePages_Surp Hugepagesize Hugetlb DirectMap4k DirectMap2M DirectMap4M DirectMap1G EarlyMemtestBad Quicklists")
 
 var meminfo = &attach.Kind{
@@ -93,6 +93,9 @@ func withoutNode(text string) string {
 }
 
 func readMeminfo(p *attach.Part) attach.Reading {
+	if nodes := nodesOf(p.Lines); len(nodes) > 1 {
+		return readNodes(p.Lines, nodes)
+	}
 	q := *p
 	q.Lines = nil
 	node := ""
@@ -139,7 +142,7 @@ func readMeminfo(p *attach.Part) attach.Reading {
 			r.Means = "MemTotal is not in it: whether memory is short cannot be told."
 		}
 		if m.has("MemFree") && m.has("Cached") && total > 0 {
-			available = m.get("MemFree") + m.get("Cached") + m.get("Buffers") - m.get("Shmem")
+			available = max(0, m.get("MemFree")+m.get("Cached")+m.get("Buffers")-m.get("Shmem"))
 			r.Means = fmt.Sprintf("MemAvailable is not in it; free memory and page cache together are about %s of %s.", mem(available), mem(total))
 			if slab := m.get("SReclaimable"); slab > 0.2*total {
 				r.Means += fmt.Sprintf(" %s of the kernel's objects can be given back as well: mostly names and inodes of files.", mem(slab))
@@ -152,6 +155,10 @@ func readMeminfo(p *attach.Part) attach.Reading {
 		r.Facts = append(r.Facts, attach.Fact{Name: FactMemAvailable, Value: available})
 		r.Means = fmt.Sprintf("Only %s of memory is available (%s of %s): threads may have to free memory themselves.", percent(available/total), mem(available), mem(total))
 		r.Signs = []attach.Sign{{Cause: "direct-reclaim", Grade: attach.Risk, Proof: r.Figures[:1]}}
+	case available < littleMemory*total && available < amplyFree:
+		r.Facts = append(r.Facts, attach.Fact{Name: FactMemAvailable, Value: available})
+		r.Means = fmt.Sprintf("%s of %s can be had without swapping (%s): that is little, and by itself no shortage.",
+			mem(available), mem(total), percent(available/total))
 	default:
 		r.Facts = append(r.Facts, attach.Fact{Name: FactMemAvailable, Value: available})
 		r.State = attach.Healthy
@@ -160,7 +167,7 @@ func readMeminfo(p *attach.Part) attach.Reading {
 	}
 	r.Not = "that low MemFree is a shortage, since page cache fills memory by design; nor that nobody stalls for large blocks (buddyinfo) or at a cgroup's limit"
 	r.Next = []attach.Next{{Command: "cat /proc/pressure/memory; grep -E 'allocstall|compact_stall' /proc/vmstat", Why: "whether anybody waits for memory"}}
-	if used := m.get("SwapTotal") - m.get("SwapFree"); m.get("SwapTotal") > 0 && used > 0.5*m.get("SwapTotal") {
+	if used := m.get("SwapTotal") - m.get("SwapFree"); m.has("SwapFree") && m.get("SwapTotal") > 0 && used > 0.5*m.get("SwapTotal") {
 		r.State = attach.CannotTell
 		r.Means += fmt.Sprintf(" %s of swap is in use; whether pages still go in and out, vmstat's si and so tell.", percent(used/m.get("SwapTotal")))
 	}
@@ -170,23 +177,25 @@ func readMeminfo(p *attach.Part) attach.Reading {
 // shortMemory is the part of memory below which what is available is little on any host.
 const shortMemory = 0.03
 
+// Below so much memory is little, unless it is amply enough for any burst.
+const (
+	littleMemory = 0.10
+	amplyFree    = 8 << 30
+)
+
 func memFigures(m pairs) (out []string) {
 	total := m.get("MemTotal")
 	if m.has("MemAvailable") {
-		out = append(out, fmt.Sprintf("%s available of %s (%s)", mem(m.get("MemAvailable")),
-			mem(total), percent(ratio(m.get("MemAvailable"), total))))
-	}
-	if m.has("MemFree") {
-		out = append(out, fmt.Sprintf("%s free, %s page cache and buffers", mem(m.get("MemFree")),
-			mem(m.get("Cached")+m.get("Buffers"))))
-	}
-	swap := ""
-	if m.has("SwapTotal") {
-		swap = "no swap"
-		if m.get("SwapTotal") > 0 {
-			swap = fmt.Sprintf("%s of %s swap used", mem(m.get("SwapTotal")-m.get("SwapFree")), mem(m.get("SwapTotal")))
+		text := mem(m.get("MemAvailable")) + " available"
+		if total > 0 {
+			text += fmt.Sprintf(" of %s (%s)", mem(total), percent(ratio(m.get("MemAvailable"), total)))
 		}
+		out = append(out, text)
 	}
+	if text := freeAndCache(m); text != "" {
+		out = append(out, text)
+	}
+	swap := swapText(m)
 	if m.has("AnonPages") {
 		if swap != "" {
 			swap = ", " + swap
@@ -199,8 +208,19 @@ func memFigures(m pairs) (out []string) {
 	if swap != "" {
 		out = append(out, swap)
 	}
+	if held := m.get("HugePages_Total") * m.get("Hugepagesize"); held > 0.2*total && held > 0 {
+		text := mem(held) + " set aside as huge pages (HugePages_Total)"
+		if m.has("HugePages_Free") {
+			text += fmt.Sprintf(", %s of it unused", mem(m.get("HugePages_Free")*m.get("Hugepagesize")))
+		}
+		out = slices.Insert(out, min(1, len(out)), text)
+	}
 	if m.has("Dirty") {
-		out = append(out, fmt.Sprintf("%s dirty, %s being written", mem(m.get("Dirty")), mem(m.get("Writeback"))))
+		text := mem(m.get("Dirty")) + " dirty"
+		if m.has("Writeback") {
+			text += ", " + mem(m.get("Writeback")) + " being written"
+		}
+		out = append(out, text)
 	}
 	if slab := m.get("Slab"); slab > 0.2*total && slab > 0 {
 		text := mem(slab) + " of the kernel's objects (slab)"
@@ -225,6 +245,38 @@ func memFigures(m pairs) (out []string) {
 		out = out[:min(len(out), 3)]
 	}
 	return out
+}
+
+// freeAndCache says what is free and what page cache has, as far as the paste has either: what was
+// not asked for is not 0.
+func freeAndCache(m pairs) string {
+	var said []string
+	if m.has("MemFree") {
+		said = append(said, mem(m.get("MemFree"))+" free")
+	}
+	switch cache := m.get("Cached") + m.get("Buffers"); {
+	case m.has("Cached") && m.has("Buffers"):
+		said = append(said, mem(cache)+" page cache and buffers")
+	case m.has("Cached"):
+		said = append(said, mem(cache)+" page cache")
+	case m.has("FilePages"): // of a node
+		said = append(said, mem(m.get("FilePages"))+" page cache and buffers")
+	}
+	return strings.Join(said, ", ")
+}
+
+// swapText says how full swap is; "": it is not in the paste.
+func swapText(m pairs) string {
+	total := m.get("SwapTotal")
+	switch {
+	case !m.has("SwapTotal"):
+		return ""
+	case total == 0:
+		return "no swap"
+	case !m.has("SwapFree"):
+		return mem(total) + " swap; how much of it is used is not in it"
+	}
+	return fmt.Sprintf("%s of %s swap used", mem(total-m.get("SwapFree")), mem(total))
 }
 
 // uncounted is how much of all memory is in none of the counts; 0: the great ones are not all here.

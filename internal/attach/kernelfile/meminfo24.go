@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
 )
 
@@ -75,4 +76,51 @@ func pairs24(lines []paste.Line) (out []paste.Line) {
 		}
 	}
 	return append(out, lines[n:]...)
+}
+
+// nodesOf are the NUMA nodes whose files a part has, in order.
+func nodesOf(lines []paste.Line) (nodes []string) {
+	for _, l := range lines {
+		f := strings.Fields(l.Text)
+		if withoutNode(l.Text) != l.Text && len(f) > 1 && !slices.Contains(nodes, f[1]) {
+			nodes = append(nodes, f[1])
+		}
+	}
+	return nodes
+}
+
+// readNodes reads the files of several nodes, which are no readings of one.
+func readNodes(lines []paste.Line, nodes []string) attach.Reading {
+	r := attach.Reading{Title: fmt.Sprintf("meminfo of %d NUMA nodes", len(nodes)), State: attach.CannotTell, Glance: true}
+	for _, n := range nodes {
+		var own []string
+		for _, l := range lines {
+			if f := strings.Fields(l.Text); len(f) > 1 && f[0] == "Node" && f[1] == n {
+				own = append(own, withoutNode(l.Text))
+			}
+		}
+		m := parsePairs(own)
+		text := "node " + n
+		for i, said := range []string{freeAndCache(m), anonText(m)} {
+			if said != "" {
+				text += map[bool]string{true: ": ", false: ", "}[i == 0 || !strings.Contains(text, ":")] + said
+			}
+		}
+		if m.has("MemTotal") {
+			text += ", of " + mem(m.get("MemTotal"))
+		}
+		r.Figures = append(r.Figures, text)
+	}
+	r.Means = "It says what each node's memory holds: a node that has little free gives page cache back, or its tasks get memory of another node."
+	r.Not = "that a node with little free memory is short: page cache fills it by design"
+	r.Next = []attach.Next{{Command: "numastat -m; grep -E 'numa_(miss|foreign)|zone_reclaim' /proc/vmstat", Why: "whether tasks get memory of other nodes"}}
+	return r
+}
+
+// anonText says how much anonymous memory there is; "": it is not in the paste.
+func anonText(m pairs) string {
+	if !m.has("AnonPages") {
+		return ""
+	}
+	return mem(m.get("AnonPages")) + " anonymous"
 }

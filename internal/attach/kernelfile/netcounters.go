@@ -62,11 +62,11 @@ func readNetDev(p *attach.Part, c counts) attach.Reading {
 		r.State, r.Means = attach.CannotTell, "No interface counted packets."
 	case lost != "" && boot:
 		r.State, r.Means = attach.CannotTell,
-			fmt.Sprintf("%s dropped packets at some time since boot: whether it still does, two readings tell.", printed(lost))
+			fmt.Sprintf("%s dropped packets, or got broken ones, at some time since boot: whether it still does, two readings tell.", printed(lost))
 		r.Next = []attach.Next{{Command: "date; cat /proc/net/dev; sleep 10; date; cat /proc/net/dev", Why: "what was added in ten seconds"}}
 	case lost != "":
 		r.State, r.Means = attach.CannotTell,
-			fmt.Sprintf("%s drops packets now; broadcasts and packets that nobody wants count as well.", printed(lost))
+			fmt.Sprintf("%s drops packets, or gets broken ones; broadcasts and packets that nobody wants count as dropped as well.", printed(lost))
 		r.Next = []attach.Next{{Command: "nstat -n; sleep 10; nstat -z TcpRetransSegs TcpOutSegs",
 			Why: "whether connections had to send again"}}
 	}

@@ -23,6 +23,7 @@ func readNUMAMaps(p *attach.Part) attach.Reading {
 	nodes := map[int]float64{}
 	policies := map[string]int{}
 	var total float64
+	mappings := 0
 	for _, l := range p.Lines {
 		f := strings.Fields(l.Text)
 		if len(f) < 2 { // a blank line inside
@@ -30,11 +31,14 @@ func readNUMAMaps(p *attach.Part) attach.Reading {
 		}
 		policy, _, _ := strings.Cut(f[1], ":")
 		policies[policy]++
+		mappings++
 		page, pages := 4096.0, map[int]float64{}
 		for _, w := range f[2:] {
 			key, v, ok := strings.Cut(w, "=")
 			n, err := strconv.ParseUint(v, 10, 48)
 			switch {
+			case w == "huge": // before Linux 3.8 nothing says how large these are: mostly 2 MiB
+				page = hugeBlock
 			case !ok || err != nil:
 			case key == "kernelpagesize_kB":
 				page = float64(n) * 1024
@@ -54,7 +58,7 @@ func readNUMAMaps(p *attach.Part) attach.Reading {
 	}
 	slices.SortFunc(ids, func(a, b int) int { return int(nodes[b]/1024) - int(nodes[a]/1024) })
 	r := attach.Reading{Title: fmt.Sprintf("numa_maps, %s",
-		plural(len(p.Lines), "mapping", "mappings")), State: attach.Healthy, Glance: true}
+		plural(mappings, "mapping", "mappings")), State: attach.Healthy, Glance: true}
 	r.Who.PID = p.PID
 	for _, n := range ids {
 		r.Figures = append(r.Figures, fmt.Sprintf("%s on node %d (%s)", mem(nodes[n]), n,
@@ -62,10 +66,12 @@ func readNUMAMaps(p *attach.Part) attach.Reading {
 	}
 	r.Not = "from which node the memory is used, nor how often"
 	switch {
-	case len(ids) < 2:
-		r.Means = "All of its memory is on one NUMA node."
+	case len(ids) == 0:
+		r.State, r.Means = attach.CannotTell, "None of the mappings listed has a page in memory."
+	case len(ids) == 1:
+		r.Means = "All memory of the mappings listed is on one NUMA node."
 	case ratio(nodes[ids[0]], total) > 0.9:
-		r.Means = fmt.Sprintf("Nearly all of its memory is on node %d.", ids[0])
+		r.Means = fmt.Sprintf("Nearly all memory of the mappings listed is on node %d.", ids[0])
 	default:
 		r.State = attach.CannotTell
 		r.Means = "Its memory lies on several NUMA nodes: threads may use memory of another node; whether that costs time it does not say."

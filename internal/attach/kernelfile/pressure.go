@@ -40,6 +40,7 @@ var pressure = &attach.Kind{
 // stall is one line of a file of pressure.
 type stall struct {
 	resource string // "" where nothing says which
+	place    string // the path or the heading that it stands under; "": none
 	kind     string // some or full
 	avg      [3]float64
 	total    float64 // us
@@ -126,6 +127,7 @@ func resourceTitle(text string) string {
 func pressureStalls(p *attach.Part) (out []stall, cgroup bool) {
 	var named []string
 	for _, word := range strings.Fields(cmp.Or(p.Path, p.Command)) {
+		word = strings.Trim(word, `;&"'`)
 		if strings.HasSuffix(word, ".pressure") || strings.Contains(word, "/proc/pressure/") {
 			named = append(named, word)
 		}
@@ -148,11 +150,11 @@ func pressureStalls(p *attach.Part) (out []stall, cgroup bool) {
 			}
 		}
 	}
-	block := -1
+	block, heading := -1, ""
 	for _, l := range p.Lines {
 		text := strings.TrimSpace(l.Text)
 		if r := resourceTitle(text); r != "" {
-			title, block = r, -2
+			title, heading, block = r, text, -2
 			cgroup = cgroup || strings.Contains(text, ".pressure")
 			continue
 		}
@@ -163,15 +165,16 @@ func pressureStalls(p *attach.Part) (out []stall, cgroup bool) {
 		if block != -2 && (s.kind == "some" || block < 0) {
 			block++
 			if block > 0 && len(named) == 0 {
-				title = ""
+				title, heading = "", ""
 			}
 		}
-		s.resource = title
-		if block >= 0 && block < len(named) {
-			s.resource = resourceOf(named[block])
+		s.resource, s.place = title, heading
+		if block >= 0 && len(named) > 0 { // one that ran again prints the same files again
+			s.place = named[block%len(named)]
+			s.resource = resourceOf(s.place)
 		}
 		if at != "" {
-			s.resource = resourceOf(at)
+			s.resource, s.place = resourceOf(at), at
 			cgroup = cgroup || strings.HasSuffix(at, ".pressure")
 		}
 		out = append(out, s)
@@ -257,19 +260,13 @@ func readPressure(p *attach.Part) attach.Reading {
 	}
 	var high []string
 	worst := -1.0
-	for _, s := range all {
-		name := s.resource
-		if name == "" {
-			name = "a resource that the paste does not name"
-		}
-		text := fmt.Sprintf("%s, %s: %s of the last 10 s, %s of 60 s, %s of 300 s", name, s.kind,
-			percent(s.avg[0]), percent(s.avg[1]), percent(s.avg[2]))
+	readings := readingsOf(all)
+	for _, s := range readings {
+		name := s.name(readings)
+		text := s.text(name, p)
 		fact := FactPressureSome
 		if s.kind == "full" {
 			fact = FactPressureFull
-		}
-		if s.hasTotal && s.total <= mostTotal {
-			text += ", " + dur(s.total*1000) + " in all"
 		}
 		if !s.impossible() {
 			r.Facts = append(r.Facts, attach.Fact{Name: fact, Value: s.avg[1], Of: s.resource})
@@ -278,7 +275,7 @@ func readPressure(p *attach.Part) attach.Reading {
 		if s.kind == "full" {
 			least = pressureLeast[s.resource][1]
 		}
-		top := max(s.avg[0], s.avg[1], s.avg[2])
+		top := max(s.avg[0], s.avg[1], s.avg[2], s.most)
 		if weight := top / least; weight > worst {
 			worst = weight
 			r.Figures = append([]string{text}, r.Figures...)
@@ -294,13 +291,13 @@ func readPressure(p *attach.Part) attach.Reading {
 			continue
 		}
 		r.State = attach.CannotTell
-		level := fmt.Sprintf("%s, %s%s)", s.kind, percent(top), overNow(s))
+		level := fmt.Sprintf("%s, %s%s)", s.kind, percent(top), overNow(s.stall))
 		if n := len(high) - 1; n >= 0 && strings.HasPrefix(high[n], name+" (") {
 			high[n] = strings.TrimSuffix(high[n], ")") + "; " + level
 		} else {
 			high = append(high, name+" ("+level)
 		}
-		for _, cause := range causesOf(s, cgroup) {
+		for _, cause := range causesOf(s.stall, cgroup) {
 			if !slices.ContainsFunc(r.Signs, func(x attach.Sign) bool { return x.Cause == cause }) {
 				r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Candidate,
 					Share: top, Proof: []string{text}})
@@ -324,64 +321,4 @@ func readPressure(p *attach.Part) attach.Reading {
 		"; whose, and whether requests wait with them, it does not say."
 	r.Next = []attach.Next{{Command: "whystall diagnose --pid PID", Why: "what the service's own threads wait for"}}
 	return r
-}
-
-// hostPressure reports whether a path or a command says that the pressure is the host's: the files
-// of a cgroup look the same.
-func hostPressure(p *attach.Part) bool {
-	host := func(text string) bool {
-		return strings.Contains(text, "proc/pressure") || strings.Contains(text, "/pressure/")
-	}
-	f := strings.Fields(p.Command)
-	return host(p.Path) || host(p.Command) || host(p.Title) || host(p.Prompt) ||
-		len(f) == 2 && f[0] == "cat" && resourceOf(f[1]) != "" && !strings.HasSuffix(f[1], ".pressure") ||
-		slices.ContainsFunc(p.Lines, func(l paste.Line) bool { return host(l.Text) || host(l.Path) })
-}
-
-// ruledOut are causes that pressure bounds below any matter: over five minutes next to nobody
-// waited. Faults that read nothing, and what happens before five minutes, do not show in it.
-func ruledOut(all []stall, cgroup bool) (out []attach.Sign) {
-	for _, s := range all {
-		if s.kind != "some" || max(s.avg[0], s.avg[1], s.avg[2]) >= 0.005 {
-			continue
-		}
-		for _, cause := range causesOf(s, cgroup) {
-			if cause != "page-fault" {
-				out = append(out, attach.Sign{Cause: cause, Grade: attach.Against,
-					Proof: []string{s.resource + " pressure is under 0.5 %"}})
-			}
-		}
-	}
-	return out
-}
-
-func causesOf(s stall, cgroup bool) []string {
-	if s.resource == "cpu" && cgroup {
-		return []string{"cpu-contention", "cpu-throttled"}
-	}
-	return pressureCauses[s.resource]
-}
-
-func overNow(s stall) string {
-	if s.avg[0] < 0.2*max(s.avg[1], s.avg[2]) {
-		return ", and over by now"
-	}
-	return ""
-}
-
-func pressureNot(all []stall, cgroup bool) string {
-	has := func(r string) bool {
-		return slices.ContainsFunc(all, func(s stall) bool { return s.resource == r })
-	}
-	switch {
-	case has("cpu") && cgroup:
-		return "whether tasks were throttled or contended: those out of quota count as waiting for a CPU, and only cpu.stat tells"
-	case has("cpu"):
-		return "whose tasks waited: 'some' of cpu is the time in which at least one task was ready and had no CPU, which is no loss of throughput"
-	case has("memory"):
-		return "how much memory is used: pressure is the time of reclaim, compaction, and reading back what was evicted or swapped"
-	case has(""):
-		return "whose pressure it is: only the file's name does (cpu, memory, io, irq)"
-	}
-	return "why a device was slow: it is the time of tasks, to which a slow disk and a busy one look the same"
 }

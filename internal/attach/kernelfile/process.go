@@ -2,7 +2,6 @@ package kernelfile
 
 import (
 	"fmt"
-	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,144 +19,6 @@ const (
 	FactLostCPU   attach.FactName = "/process/switches/involuntary:switches" // the same
 	FactWaitShare attach.FactName = "/process/sched/wait:share"              // of the time in which it wanted a CPU, since its start
 )
-
-var statusKnown = oneOf("Name Umask State Tgid Ngid Pid PPid TracerPid Uid Gid FDSize Groups NStgid NSpid NSpgid NSsid Kthread VmPeak VmSize VmLck VmPin VmHWM VmRSS RssAnon RssFile RssShmem VmData VmStk " +
-	"VmExe VmLib VmPTE VmPMD VmSwap HugetlbPages CoreDumping THP_enabled untag_mask Threads SigQ SigPnd ShdPnd SigBlk SigIgn SigCgt CapInh CapPrm CapEff CapBnd CapAmb NoNewPrivs Seccomp " +
-	"Seccomp_filters Speculation_Store_Bypass SpeculationIndirectBranch Cpus_allowed Cpus_allowed_list Mems_allowed Mems_allowed_list voluntary_ctxt_switches nonvoluntary_ctxt_switches x86_Thread_features x86_Thread_features_locked")
-
-var statusSure = oneOf("Tgid TracerPid FDSize VmPeak VmSize VmHWM VmRSS RssAnon VmData VmSwap voluntary_ctxt_switches nonvoluntary_ctxt_switches Cpus_allowed_list Cpus_allowed SigQ VmPTE VmLck")
-
-var status = &attach.Kind{
-	Name: "/proc/PID/status", Hints: []string{":"},
-	Claim: starting("A-Zx", 9000, repeated(func(lines []paste.Line) int {
-		sure := false
-		n := run(lines, func(t string) bool {
-			name, _, ok := strings.Cut(t, ":")
-			sure = sure || ok && statusSure(name)
-			return ok && statusKnown(name)
-		})
-		return attach.ClaimIf(sure, n)
-	})),
-	Read: readStatus,
-}
-
-func readStatus(p *attach.Part) attach.Reading {
-	v := map[string]string{}
-	for _, l := range p.Lines {
-		name, value, ok := strings.Cut(strings.TrimSpace(l.Text), ":")
-		if _, seen := v[name]; ok && (!seen || name != "Name") {
-			v[name] = strings.TrimSpace(value)
-		}
-	}
-	size := func(name string) float64 { _, b, _ := pair(name + ": " + v[name]); return b }
-	r := attach.Reading{Title: "status of a process", State: attach.Healthy, Boot: true, Glance: true}
-	r.Who.PID, _ = strconv.Atoi(v["Tgid"])
-	if r.Who.PID == 0 {
-		r.Who.PID = p.PID
-	}
-	if name := printed(v["Name"]); name != "" {
-		r.Title = "status of " + name
-		r.Who.Name = name
-	}
-	if r.Who.PID > 0 {
-		r.Title += fmt.Sprintf(" (pid %d)", r.Who.PID)
-	}
-	if _, _, ok := pair("VmRSS: " + v["VmRSS"]); ok { // a person may have written about how much it was
-		text := mem(size("VmRSS")) + " resident"
-		if v["VmSwap"] != "" {
-			text += ", " + mem(size("VmSwap")) + " swapped out"
-		}
-		if peak := size("VmHWM"); peak > size("VmRSS") {
-			text += ", " + mem(peak) + " at its peak"
-		}
-		if shared := size("RssShmem"); shared > size("VmRSS")/2 {
-			text += "; " + mem(shared) + " of what is resident is shared memory"
-		}
-		r.Figures = append(r.Figures, text)
-		r.Facts = append(r.Facts, attach.Fact{Name: FactRSS, Value: size("VmRSS")},
-			attach.Fact{Name: FactSwap, Value: size("VmSwap")})
-	}
-	if n, err := strconv.ParseFloat(v["Threads"], 64); err == nil {
-		text := plural(int(n), "thread", "threads")
-		if list := v["Cpus_allowed_list"]; list != "" {
-			text += ", allowed on CPUs " + printed(list)
-		}
-		r.Figures = append(r.Figures, text)
-		r.Facts = append(r.Facts, attach.Fact{Name: FactThreads, Value: n})
-	}
-	r.Figures = slices.Insert(r.Figures, min(1, len(r.Figures)), statusNotes(v)...)
-	if vol, err := strconv.ParseFloat(v["voluntary_ctxt_switches"], 64); err == nil {
-		non := float(v["nonvoluntary_ctxt_switches"])
-		r.Facts = append(r.Facts, attach.Fact{Name: FactGaveUp, Value: vol}, attach.Fact{Name: FactLostCPU, Value: non})
-		r.Figures = append(r.Figures,
-			fmt.Sprintf("%s voluntary and %s involuntary switches of its first thread since its start (%s involuntary)", number(vol), number(non), percent(ratio(non, vol+non))))
-	}
-	if len(r.Figures) == 0 {
-		r.Figures = []string{plural(len(v), "field", "fields") + ", none of memory, threads or switches"}
-	}
-	r.Means = "It shows what the process has and may use; nothing in it is lost time."
-	r.Not = "how often it switches now, nor that it lacked a CPU: an involuntary switch only says that another thread ran next"
-	state, _, _ := strings.Cut(v["State"], " ")
-	switch {
-	case state == "T" || state == "t":
-		r.State = attach.CannotTell
-		r.Means = "The process is stopped, by a signal or a debugger: it does nothing until it is continued."
-		r.Signs = []attach.Sign{{Grade: attach.Outside,
-			Where: "a signal or a debugger that stopped the process", Proof: []string{"State: " + printed(v["State"])}}}
-		r.Next = []attach.Next{{Command: "grep -E 'State|TracerPid' /proc/PID/status",
-			Why: "whether it is still stopped, and by whom"}}
-	case state == "D":
-		r.State = attach.CannotTell
-		r.Means = "Its first thread was asleep in the kernel and could not be interrupted (D): one glance does not say for how long, nor what it waits for."
-		if t := v["TracerPid"]; t != "" && t != "0" {
-			r.Means = "Its first thread was asleep in the kernel and could not be interrupted (D), and pid " + printed(t) + " traces it: one glance does not say for how long, nor what it waits for."
-		}
-		r.Not = "that it waits for a disk: what the file calls disk sleep is any sleep that no signal ends"
-		r.Next = []attach.Next{{Command: "cat /proc/PID/stack", Why: "what it sleeps in"}}
-	case state == "Z":
-		r.State = attach.CannotTell
-		r.Means = "The process has ended, and its parent has not yet asked how (zombie): it does nothing."
-	case size("VmSwap") >= hugeWorth && size("VmSwap") >= hugePart*size("VmRSS"):
-		r.State = attach.CannotTell
-		r.Means = fmt.Sprintf("%s of the process is swapped out: touching it takes major faults.", mem(size("VmSwap")))
-		r.Signs = []attach.Sign{{Cause: "page-fault", Grade: attach.Risk, Proof: r.Figures[:1]}}
-	}
-	return r
-}
-
-// statusNotes says what else stops a process: who traces it, and signals that it has not taken.
-func statusNotes(v map[string]string) (out []string) {
-	if t := v["TracerPid"]; t != "" && t != "0" {
-		out = append(out, "pid "+printed(t)+" traces it: a debugger or strace, which stops it at will")
-	}
-	if names := pendingSignals(v["SigPnd"], v["ShdPnd"]); len(names) > 0 {
-		out = append(out, plural(len(names), "signal waits", "signals wait")+" for it to take up: "+
-			strings.Join(names[:min(4, len(names))], ", "))
-	}
-	return out
-}
-
-// pendingSignals names the signals of masks, of which each bit is one.
-func pendingSignals(masks ...string) (out []string) {
-	var all uint64
-	for _, hex := range masks {
-		v, _ := strconv.ParseUint(hex, 16, 64)
-		all |= v
-	}
-	for ; all != 0; all &= all - 1 {
-		n := bits.TrailingZeros64(all) + 1
-		text := strconv.Itoa(n)
-		if name := signalNames[n]; name != "" {
-			text += " (" + name + ")"
-		}
-		out = append(out, text)
-	}
-	return out
-}
-
-// signalNames are those of signals that stop, continue or end a process, on all but MIPS and SPARC.
-var signalNames = map[int]string{1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 6: "SIGABRT", 9: "SIGKILL",
-	14: "SIGALRM", 15: "SIGTERM", 17: "SIGCHLD", 18: "SIGCONT", 19: "SIGSTOP", 20: "SIGTSTP"}
 
 // statLine is /proc/PID/stat: the name in brackets may hold anything, brackets and blanks included.
 var statLine = pattern.New(`^(\d{1,9}) \((.{0,64})\) ([RSDTtZXIKWP]) ((?:-?\d+ ){30,55}-?\d+)$`)
@@ -236,22 +97,65 @@ func firstName(text string) string {
 	return name
 }
 
-func readSched(p *attach.Part) attach.Reading {
-	r := attach.Reading{Title: "scheduler's figures of a thread", State: attach.Healthy, Boot: true}
-	var lines []string
+// schedOf is the file of one thread: whose it is, and its figures.
+type schedOf struct {
+	name  string
+	pid   string
+	lines []string
+}
+
+// schedFiles divides a part: a first line starts the file of another thread, or a second reading.
+func schedFiles(p *attach.Part) (all []schedOf) {
 	for _, l := range p.Lines {
 		t := strings.TrimSpace(l.Text)
-		if m := schedHead.FindStringSubmatch(t); m != nil && r.Who.Name == "" {
-			pid, _ := strconv.Atoi(m[2])
-			r.Who.Name, r.Who.PID = printed(m[1]), pid
-			r.Title = fmt.Sprintf("scheduler's figures of %s (pid %s)", printed(m[1]), m[2])
-			continue
+		m := schedHead.FindStringSubmatch(t)
+		if m != nil || len(all) == 0 {
+			all = append(all, schedOf{})
 		}
-		if _, _, ok := pair(t); ok {
-			lines = append(lines, t)
+		last := &all[len(all)-1]
+		if m != nil {
+			last.name, last.pid = printed(m[1]), m[2]
+		} else if _, _, ok := pair(t); ok {
+			last.lines = append(last.lines, t)
 		}
 	}
-	m := parsePairs(lines)
+	return slices.DeleteFunc(all, func(s schedOf) bool { return len(s.lines) == 0 })
+}
+
+// readSched reads one file, or of several that of the thread which waited most.
+func readSched(p *attach.Part) attach.Reading {
+	all := schedFiles(p)
+	if len(all) == 0 {
+		return attach.Reading{Title: "scheduler's figures of a thread", State: attach.CannotTell}
+	}
+	var worst attach.Reading
+	most := -1.0
+	for _, s := range all {
+		r := s.read()
+		share := 0.0
+		for _, f := range r.Facts {
+			if f.Name == FactWaitShare {
+				share = f.Value
+			}
+		}
+		if share > most {
+			most, worst = share, r
+		}
+	}
+	if len(all) > 1 {
+		worst.Title = fmt.Sprintf("%s; of %d such files the one with the longest waits for a CPU, by share", worst.Title, len(all))
+	}
+	return worst
+}
+
+func (s schedOf) read() attach.Reading {
+	r := attach.Reading{Title: "scheduler's figures of a thread", State: attach.Healthy, Boot: true}
+	if s.name != "" {
+		r.Who.Name = s.name
+		r.Who.PID, _ = strconv.Atoi(s.pid)
+		r.Title = fmt.Sprintf("scheduler's figures of %s (pid %s)", s.name, s.pid)
+	}
+	m := parsePairs(s.lines)
 	ran, waited := m.get("se.sum_exec_runtime", "sum_exec_runtime")*1e6, m.get("se.statistics.wait_sum", "wait_sum")*1e6
 	if ran > 0 {
 		text := dur(ran) + " on a CPU since its start"

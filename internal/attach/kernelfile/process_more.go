@@ -20,7 +20,7 @@ var limits = &attach.Kind{
 		})
 	},
 	Read: func(p *attach.Part) attach.Reading {
-		r := attach.Reading{Title: "limits of a process", State: attach.Healthy,
+		r := attach.Reading{Title: "limits of a process", State: attach.Context,
 			Means: "Limits show as errors where they are reached (EMFILE, EAGAIN), and not as slowness.", Not: "how much of each is in use, and so whether one was reached"}
 		r.Who.PID = p.PID
 		files := false // their limit stands first

@@ -84,7 +84,7 @@ var procMaps = &attach.Kind{
 				}
 			}
 		}
-		r := attach.Reading{Title: "map of an address space", State: attach.Healthy,
+		r := attach.Reading{Title: "map of an address space", State: attach.Context,
 			Figures: []string{fmt.Sprintf("%s, %s of them anonymous, %s of address space",
 				plural(len(p.Lines), "mapping", "mappings"), number(float64(anon)), mem(size))}}
 		r.Who.PID = p.PID
@@ -115,32 +115,69 @@ type memorySums struct {
 	rss, pss, private, shared, anon, huge, lazy, swap, swapPss, arena, arenaHuge float64
 	mappings                                                                     int
 	rollup                                                                       bool
-	biggest                                                                      string
-	biggestRSS                                                                   float64
+	readings                                                                     int                // addresses that start anew: of another process or moment
+	keys                                                                         map[string]int     // how often each field comes
+	byName, byKind                                                               map[string]float64 // resident bytes
+}
+
+// mappingKind is what a mapping is for, by the name at its end.
+func mappingKind(name string) string {
+	switch {
+	case name == "" || strings.HasPrefix(name, "[anon"):
+		return "anonymous"
+	case name == "[heap]":
+		return "heap"
+	case strings.HasPrefix(name, "[stack"):
+		return "stack"
+	case strings.HasPrefix(name, "/dev/shm/"), strings.HasPrefix(name, "/SYSV"), strings.HasPrefix(name, "/memfd:"),
+		strings.HasPrefix(name, "/dev/zero"):
+		return "shared memory"
+	case strings.HasPrefix(name, "/"):
+		return "files"
+	}
+	return "others"
+}
+
+// most is how often the most frequent field comes.
+func (s memorySums) most() (n int) {
+	for _, c := range s.keys {
+		n = max(n, c)
+	}
+	return n
 }
 
 func sumSmaps(lines []string) (s memorySums) {
-	name, arena := "", false
+	name, kind, arena := "", "", false
+	last := uint64(0)
+	s.byName, s.byKind = map[string]float64{}, map[string]float64{}
+	s.keys = map[string]int{}
 	for _, t := range lines {
 		if m := mapLine.FindStringSubmatch(t); m != nil {
 			s.mappings++
-			name = m[4]
+			name, kind = m[4], mappingKind(m[4])
 			if name == "" {
 				name = "anonymous at " + m[1]
 			}
 			s.rollup = s.rollup || m[4] == "[rollup]"
 			_, arena = mapSize(m)
+			start, _ := strconv.ParseUint(m[1], 16, 64)
+			if s.readings == 0 || start <= last {
+				s.readings++
+			}
+			last = start
 			continue
 		}
 		key, v, _ := pair(t)
+		s.keys[key]++
 		switch key {
 		case "Rss":
 			s.rss += v
 			if arena {
 				s.arena += v
 			}
-			if v > s.biggestRSS && name != "" {
-				s.biggest, s.biggestRSS = name, v
+			if name != "" {
+				s.byName[name] += v
+				s.byKind[kind] += v
 			}
 		case "Pss":
 			s.pss += v
@@ -176,8 +213,11 @@ const (
 func residentText(s memorySums) string {
 	text := mem(s.rss) + " resident"
 	if s.pss > 0 && s.pss < s.rss {
-		text += fmt.Sprintf(", %s by its share of what others map, too (Pss), %s its own", mem(s.pss), mem(s.private))
-		if s.shared > 0 {
+		text += fmt.Sprintf(", %s by its share of what others map, too (Pss)", mem(s.pss))
+		if s.keys["Private_Dirty"] > 0 && s.keys["Private_Clean"] > 0 {
+			text += fmt.Sprintf(", %s its own", mem(s.private))
+		}
+		if s.shared > 0 && s.keys["Shared_Clean"] > 0 && s.keys["Shared_Dirty"] > 0 {
 			text += fmt.Sprintf(" and %s shared (%s)", mem(s.shared), percent(ratio(s.shared, s.rss)))
 		}
 	}
@@ -192,11 +232,15 @@ func readSmaps(p *attach.Part) attach.Reading {
 	s := sumSmaps(lines)
 	r := attach.Reading{Title: fmt.Sprintf("smaps, %s",
 		plural(max(1, s.mappings), "mapping", "mappings")), State: attach.Healthy, Glance: true}
-	if s.rollup {
+	switch {
+	case s.rollup && s.mappings > 1:
+		r.Title = fmt.Sprintf("smaps_rollup of %d processes or moments, added up", s.mappings)
+	case s.rollup:
 		r.Title = "smaps_rollup, the memory of a process"
-		if s.mappings > 1 {
-			r.Title = fmt.Sprintf("smaps_rollup of %d processes or moments, added up", s.mappings)
-		}
+	case s.readings > 1:
+		r.Title += fmt.Sprintf(" of %d processes or moments, added up", s.readings)
+	case s.mappings == 0 && s.most() > 1:
+		r.Title = fmt.Sprintf("smaps, fields of %d mappings without their addresses, added up", s.most())
 	}
 	r.Who.PID = p.PID
 	if s.mappings == 0 && bareSums(lines) {
@@ -228,8 +272,9 @@ func readSmaps(p *attach.Part) attach.Reading {
 	if s.lazy > 0 {
 		r.Figures = append(r.Figures, mem(s.lazy)+" given back by MADV_FREE and not yet taken")
 	}
-	if !s.rollup && s.mappings > 3 && s.biggestRSS > 0 {
-		r.Figures = append(r.Figures, fmt.Sprintf("the largest is %s with %s", printed(s.biggest), mem(s.biggestRSS)))
+	if text := sharesOf(s.byKind, mem); !s.rollup && s.mappings > 3 && text != "" {
+		most := attach.Largest(s.byName)[0]
+		r.Figures = slices.Insert(r.Figures, 1, fmt.Sprintf("resident by kind of mapping: %s; most is in %s, %s", text, printed(most), mem(s.byName[most])))
 	}
 	r.Facts = []attach.Fact{{Name: FactRSS, Value: s.rss}, {Name: FactAnonHuge, Value: s.huge},
 		{Name: FactSwap, Value: s.swap}}
@@ -245,7 +290,8 @@ func readSmaps(p *attach.Part) attach.Reading {
 	case huge >= hugeWorth && ratio(huge, of) >= hugePart && (s.arena > 0 || s.rollup || s.mappings <= 3):
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("%s of %s resident is in huge pages: they help a live heap, and bloat one that was given back.", mem(huge), mem(of))
-		r.Signs = []attach.Sign{{Cause: "thp-bloat", Grade: attach.Risk, Share: ratio(huge, of), Proof: r.Figures[:2]}}
+		r.Signs = []attach.Sign{{Cause: "thp-bloat", Grade: attach.Risk, Share: ratio(huge, of),
+			Proof: []string{residentText(s), mem(s.huge) + " of it in huge pages"}}}
 		r.Next = []attach.Next{{Command: "grep -H . /sys/kernel/mm/transparent_hugepage/*; grep AnonHuge /proc/PID/smaps_rollup", Why: "whether the share of huge pages grows, and by which setting"}}
 		if s.arena == 0 {
 			return r
@@ -254,7 +300,7 @@ func readSmaps(p *attach.Part) attach.Reading {
 	case s.swap >= hugeWorth && s.swap >= hugePart*s.rss:
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("%s of the process is swapped out: touching it takes major faults.", mem(s.swap))
-		r.Signs = []attach.Sign{{Cause: "page-fault", Grade: attach.Risk, Proof: r.Figures[2:3]}}
+		r.Signs = []attach.Sign{{Cause: "page-fault", Grade: attach.Risk, Proof: []string{swapped}}}
 		r.Next = []attach.Next{{Command: "grep -E 'majflt|ctxt' /proc/PID/status; vmstat 1 10",
 			Why: "whether pages come in from swap now (si)"}}
 	case s.rollup && s.mappings == 1 && s.pss > 0 && s.pss < s.rss/2:
