@@ -142,7 +142,7 @@ func readHAProxy(p *attach.Part) attach.Reading {
 	r.Title = "HAProxy log, " + attach.Plural(len(total)+unsent, "request")
 	early := func() {
 		if len(ends) > 0 {
-			r.figure("ended early, mostly by " + attach.Largest(ends)[0])
+			r.figure("ended early, " + chiefly(ends, "by "))
 		}
 		if unsent > 0 {
 			r.figure(attach.Plural(unsent, "request") + " ended before HAProxy looked for a server")
@@ -171,31 +171,30 @@ func readHAProxy(p *attach.Part) attach.Reading {
 	if len(total) == 1 {
 		r.figure("it went to " + where)
 	} else {
-		r.figure("most requests at " + commonest(slow))
+		r.figure("requests went " + chiefly(slow, "to "))
 	}
 	r.fact(FactStatement, attach.Median(total)*1e3, "")
 	r.Not = "The times are HAProxy's: what the server did meanwhile is not in it."
 	if open > 0 {
-		r.Not = "Whether the server worked on a request that got no answer, never saw it, or its answer was lost: HAProxy only knows that none came."
+		r.Not = "Whether the server worked on a request that got no answer, still waited for the rest of it from the client, never saw it, or its answer was lost: HAProxy only knows that none came."
 	}
 	switch t := attach.Median(total); {
 	case t >= 0.1 && 2*by[attach.Largest(by)[0]] <= float64(len(total)):
 		r.Means = "No phase has most of the time of most requests: each lost it somewhere else."
 		r.next("grep 'haproxy\\[' of more lines", "which phase has the time of most requests (Tq/Tw/Tc/Tr/Tt)")
 	case t < 0.1:
-		r.Means = "Requests are answered fast in the median."
 		if len(ends) > 0 || open > 0 {
 			r.Means = "Requests end soon in the median, and some without an answer."
 			return r.done(attach.CannotTell)
 		}
-		return r.done(attach.Healthy)
+		return r.fastAsARule(total)
 	case attach.Median(queue) >= 0.5*t:
 		r.Means = "Requests wait in HAProxy's queue for a free slot of the server."
 		r.candidate("pool-exhaustion", line)
 	case attach.Median(connect) >= 0.5*t:
 		r.outside("the way to the server behind HAProxy, or its full queue of connections: it did not accept in time", line, ratio(attach.Median(connect), t))
 	case attach.Median(server) >= 0.5*t && 2*open > len(total):
-		r.outside("the server behind HAProxy, or the way to it and back: it took the connection and sent no answer", line, ratio(attach.Median(server), t))
+		r.outside("the server behind HAProxy, or the way to it and back: it took the connection, and no answer came", line, ratio(attach.Median(server), t))
 	case attach.Median(server) >= 0.5*t:
 		r.outside("the server behind HAProxy", line, ratio(attach.Median(server), t))
 	case attach.Median(send) >= 0.5*t:
@@ -249,8 +248,7 @@ func readNginx(p *attach.Part) attach.Reading {
 	r.Not = "The times are nginx's, in milliseconds; what the upstream did meanwhile is not in it."
 	switch {
 	case attach.Median(total) < 0.1:
-		r.Means = "Requests are answered fast in the median."
-		return r.done(attach.Healthy)
+		return r.fastAsARule(append(slices.Clone(total), own...))
 	case len(total) < 3 && slices.Max(total) < 0.5:
 		r.Means = "These are too few requests, and too short ones, to call anything slow."
 	case len(connect) > 0 && attach.Median(connect) >= 0.2*attach.Median(total):

@@ -121,7 +121,7 @@ func readDotnetCounters(p *attach.Part) attach.Reading {
 				three(attach.Median(v)), three(slices.Max(v)), three(v[len(v)-1])))
 		}
 	}
-	gap := dotnetGap(r, at)
+	gap := sampleGap(r, at)
 	queue := values["ThreadPool Queue Length"]
 	r.Not = "What the pool's threads do: calls that block, or computing."
 	switch {
@@ -143,17 +143,3 @@ func readDotnetCounters(p *attach.Part) attach.Reading {
 
 // muchQueued is a length of the pool's queue that is no burst of a moment.
 const muchQueued = 50
-
-// dotnetGap says where samples are missing: they come at one interval.
-func dotnetGap(r *result, at []time.Time) bool {
-	var steps []float64
-	for i := 1; i < len(at); i++ {
-		steps = append(steps, at[i].Sub(at[i-1]).Seconds())
-	}
-	if len(steps) < 3 || slices.Max(steps) < 5*attach.Median(steps) || slices.Max(steps) < 10 {
-		return false
-	}
-	r.figure(fmt.Sprintf("no sample for %s, where they come every %s", dur(slices.Max(steps)),
-		dur(attach.Median(steps))))
-	return true
-}

@@ -124,12 +124,11 @@ func readEnvoyLog(p *attach.Part) attach.Reading {
 	}
 	r.figure(line)
 	if len(flags) > 0 {
-		why := attach.Largest(flags)[0]
-		r.figure(fmt.Sprintf("ended early: %s of %d, mostly as %s",
-			times(int(attach.Sum(slices.Collect(maps.Values(flags))))), len(took), why))
+		r.figure(fmt.Sprintf("ended early: %s of %d, %s",
+			times(int(attach.Sum(slices.Collect(maps.Values(flags))))), len(took), chiefly(flags, "as ")))
 	}
 	if len(to) > 0 {
-		r.figure("most requests at " + attach.Largest(to)[0])
+		r.figure("requests went " + chiefly(to, "to "))
 	}
 	r.Not = "What the server did meanwhile: the times are Envoy's. The status of gRPC is 200 for failures too."
 	timeouts := flags[envoyFlags["UT"]]
@@ -138,8 +137,7 @@ func readEnvoyLog(p *attach.Part) attach.Reading {
 		r.outside("the server behind Envoy, which did not answer within the route's timeout",
 			r.Figures[1], timeouts/float64(len(took)))
 	case attach.Median(took) < 0.1 && len(flags) == 0:
-		r.Means = "Requests are answered fast in the median."
-		return r.done(attach.Healthy)
+		return r.fastAsARule(took)
 	case len(their) > 0 && 2*len(their) >= len(took) && attach.Median(their) >= 0.5*attach.Median(took):
 		r.outside("the server behind Envoy", line, ratio(attach.Median(their), attach.Median(took)))
 	case len(flags) > 0:
@@ -167,11 +165,11 @@ func envoyTCP(r *result, took []float64, flags, to map[string]float64) attach.Re
 		r.Means = "No connection was ended by a flag that costs time."
 		return r.done(attach.CannotTell)
 	}
-	line := fmt.Sprintf("ended early: %s of %d, mostly as %s", times(ended), len(took), attach.Largest(flags)[0])
+	line := fmt.Sprintf("ended early: %s of %d, %s", times(ended), len(took), chiefly(flags, "as "))
 	r.figure(line)
 	r.figure("the longest took " + dur(slices.Max(took)))
 	if len(to) > 0 {
-		r.figure("most went to " + attach.Largest(to)[0])
+		r.figure("they went " + chiefly(to, "to "))
 	}
 	r.Means = "Connections ended early; the flag says who ended them."
 	if failed := flags[envoyFlags["UF"]]; 2*failed >= float64(len(took)) {

@@ -134,6 +134,64 @@ func withoutBlanks(text string) string {
 	return b.String()
 }
 
+// timesOr is times, with a word of its own for never.
+func timesOr(n int, never string) string {
+	if n == 0 {
+		return never
+	}
+	return times(n)
+}
+
+// mostTied is how many names are listed that share the first place.
+const mostTied = 3
+
+// chiefly says which of several names counts most: the only one, the one with more than half, the
+// one with more than any other, or all that share the first place. Each has before in front of it.
+func chiefly[V int | float64](n map[string]V, before string) string {
+	names, all := attach.Largest(n), V(0)
+	if len(names) == 0 {
+		return ""
+	}
+	for _, v := range n {
+		all += v
+	}
+	tied := 1
+	for tied < len(names) && n[names[tied]] == n[names[0]] {
+		tied++
+	}
+	switch {
+	case len(names) == 1:
+		return before + names[0]
+	case tied > 1 && tied <= mostTied:
+		return "as often " + before + strings.Join(names[:tied], " as "+before)
+	case tied > 1:
+		return fmt.Sprintf("as often %s%s as %d others", before, names[0], tied-1)
+	case 2*n[names[0]] > all:
+		return "mostly " + before + names[0]
+	}
+	return "most often " + before + names[0]
+}
+
+// lateRequest is in s what a request does not take that is answered fast.
+const lateRequest = 1.0
+
+// fastAsARule says of requests whose median is short that they are fast, and how many are not.
+func (r *result) fastAsARule(took []float64) attach.Reading {
+	late := 0
+	for _, v := range took {
+		if v >= lateRequest {
+			late++
+		}
+	}
+	r.Means = "Requests are answered fast in the median."
+	if late == 0 {
+		return r.done(attach.Healthy)
+	}
+	r.Means = fmt.Sprintf("Requests are answered fast in the median; %d of %d took %s or longer.",
+		late, len(took), dur(lateRequest))
+	return r.done(attach.CannotTell)
+}
+
 // often says how often something took how long, in seconds.
 func often(v []float64) string {
 	if len(v) == 1 {
@@ -148,4 +206,18 @@ func spread(v []float64) string {
 		return dur(v[0])
 	}
 	return fmt.Sprintf("median %s, at most %s", dur(attach.Median(v)), dur(slices.Max(v)))
+}
+
+// sampleGap says where samples are missing: they come at one interval.
+func sampleGap(r *result, at []time.Time) bool {
+	var steps []float64
+	for i := 1; i < len(at); i++ {
+		steps = append(steps, at[i].Sub(at[i-1]).Seconds())
+	}
+	if len(steps) < 3 || slices.Max(steps) < 5*attach.Median(steps) || slices.Max(steps) < 10 {
+		return false
+	}
+	r.figure(fmt.Sprintf("no sample for %s, where they come every %s", dur(slices.Max(steps)),
+		dur(attach.Median(steps))))
+	return true
 }

@@ -82,9 +82,9 @@ func readProxyErrors(p *attach.Part) attach.Reading {
 	}
 	r.Title = "errors of a proxy, " + attach.Plural(len(p.Lines), "line")
 	if late > 0 {
-		line := fmt.Sprintf("upstream timed out: %s, while %s", times(late), attach.Largest(phases)[0])
+		line := fmt.Sprintf("upstream timed out: %s, %s", times(late), chiefly(phases, "while "))
 		if len(to) > 0 {
-			line += ", most of " + attach.Largest(to)[0]
+			line += ", " + chiefly(to, "of ")
 		}
 		r.figure(line)
 		where := "the server behind the proxy, which did not answer within the proxy's timeout"
@@ -100,9 +100,8 @@ func readProxyErrors(p *attach.Part) attach.Reading {
 		r.next("curl -s localhost/nginx_status", "how many of them are at work, and how many are only kept open")
 	}
 	if len(gone) > 0 {
-		why := attach.Largest(gone)[0]
-		line := fmt.Sprintf("a server behind it failed: %s, mostly %s",
-			times(int(attach.Sum(slices.Collect(maps.Values(gone))))), why)
+		line := fmt.Sprintf("a server behind it failed: %s, %s",
+			times(int(attach.Sum(slices.Collect(maps.Values(gone))))), chiefly(gone, ""))
 		r.figure(line)
 		if late == 0 {
 			r.outside("the server behind the proxy, which refuses or closes connections", line, 0)
@@ -124,7 +123,7 @@ func readProxyErrors(p *attach.Part) attach.Reading {
 		r.figure("servers that went down: " + times(len(downs)))
 	}
 	if len(disk) > 0 {
-		r.figure("larger than nginx's buffers, and written to a temporary file: " + attach.Largest(disk)[0])
+		r.figure("larger than nginx's buffers, and written to a temporary file: " + chiefly(disk, ""))
 	}
 	if len(r.Signs) == 0 && limited > 0 && late+off == 0 {
 		r.Means = "nginx holds requests back on purpose, by limits that somebody has set: with nodelay it refuses them, without it delays them."

@@ -104,16 +104,20 @@ func readRabbit(p *attach.Part) attach.Reading {
 		return r.done(attach.CannotTell)
 	}
 	line := fmt.Sprintf("alarm for %s set %s, cleared %s", what, times(sets),
-		strings.Replace(times(clears), "0 times", "not", 1))
+		timesOr(clears, "not"))
 	if blocked > 0 {
-		line += fmt.Sprintf("; publishers were blocked for %s", dur(blocked))
+		line += fmt.Sprintf("; it was set for %s", dur(blocked))
 	}
 	r.figure(line)
 	if used != "" {
 		r.figure(used)
 	}
 	r.Not = "That the machine is short of it: the limit is the broker's own, by default a part of the machine's."
-	r.outside("the broker: its alarm for "+what+" blocks all who publish until it clears", line, 0)
+	blocks := " blocks all who publish until it clears"
+	if strings.Contains(what, "descriptor") {
+		blocks = " lets it accept no connection until it clears"
+	}
+	r.outside("the broker: its alarm for "+what+blocks, line, 0)
 	r.next("rabbitmqctl list_queues name messages memory consumers",
 		"which queues grow, and whether anybody reads them")
 	return r.done(attach.CannotTell)

@@ -39,15 +39,11 @@ func (s *saidLate) worst(rule int) float64 { return slices.Max(append(s.took[rul
 // line sums up a rule.
 func (s *saidLate) line(what string, rule int) string {
 	out := what + ": " + often(s.took[rule])
-	switch of := attach.Largest(s.of[rule]); {
-	case len(of) == 1:
-		out += ", " + of[0]
-	case len(of) > 1 && s.of[rule][of[0]] > s.of[rule][of[1]]:
-		out += fmt.Sprintf(", most of %s, of %d in all", of[0], len(of))
-	case len(of) > 1 && len(of) <= 4:
-		out += ", as often each of " + strings.Join(of, ", ")
-	case len(of) > 1:
-		out += fmt.Sprintf(", of %d in all", len(of))
+	if of := s.of[rule]; len(of) > 0 {
+		out += ", " + chiefly(of, "")
+		if len(of) > mostTied {
+			out += fmt.Sprintf(", of %d in all", len(of))
+		}
 	}
 	return out
 }

@@ -205,10 +205,14 @@ func tellRaft(r *result, s *saidLate) {
 	}
 	r.Not = "Whether the peers, the network or this process was late: each of them looks alike from here."
 	switch {
-	case len(peers) == 1 && quorum == 0:
-		r.outside("the member "+names[0]+", or the way to it: the leader reaches the others", r.Figures[0], 0)
+	case len(peers) == 1 && quorum == 0 && peers[names[0]] >= peerGone:
+		r.outside("the member "+names[0]+", or the way to it: these lines show no other that the leader misses", r.Figures[0], 0)
+	case len(peers) > 1 && peers[names[len(names)-1]] >= peerGone:
+		r.Means = "Several peers are missed for so long that they are away, or the network between: a leader that is only late does not stay one."
+	case len(peers) == 1:
+		r.Means = "A peer was missed for a moment: it was late, or the way to it, or the leader itself."
 	case len(peers) > 1:
-		r.Means = "Several peers were missed by one leader: it was late itself, as where its disk is slow or it has no CPU, or its network failed."
+		r.Means = "Several peers were missed by one leader: it was late itself, as where its disk is slow or it has no CPU, its network failed, or they were away."
 		r.candidate("disk-wait", r.Figures[0])
 		r.candidate("cpu-contention", r.Figures[0])
 		r.next("the other members' logs of that moment", "whether they reached each other while this one reached none")
@@ -216,6 +220,10 @@ func tellRaft(r *result, s *saidLate) {
 		r.Means = "Members did not hear of each other in time; these lines do not say which of them was late."
 	}
 }
+
+// peerGone is for how long, in s, a peer is missed that is away, or cut off: a leader that does not
+// reach most of its peers steps down long before.
+const peerGone = 5.0
 
 // redisClient is StackExchange.Redis, whose exceptions say where a request was.
 var redisClient = (&spoken{
@@ -275,7 +283,10 @@ func tellRedisClient(r *result, s *saidLate) {
 		r.candidate("cpu-contention", line)
 		r.candidate("pool-exhaustion", line)
 	default:
-		r.Means = "The command was sent, and no answer had come: Redis, one of its slow commands, or the network."
+		r.Means = "No answer had come: Redis, one of its slow commands, the network, or the client had not sent the command yet."
+		if sent > 0 {
+			r.Means = "Commands were sent, and no answer had come: Redis, one of its slow commands, or the network."
+		}
 		r.next("redis-cli SLOWLOG GET 25; redis-cli LATENCY LATEST", "whether Redis itself was held up")
 	}
 	r.Not = "How long Redis took: the client's clock is all that it has."
@@ -303,8 +314,8 @@ var kafka = (&spoken{
 			}
 		}
 		if shrunk+grown > 0 {
-			line := fmt.Sprintf("replicas fell behind their leader (Shrinking ISR): %s; came back: %s", times(shrunk), times(grown))
-			r.figure(strings.ReplaceAll(line, "0 times", "never"))
+			r.figure(fmt.Sprintf("replicas fell behind their leader (Shrinking ISR): %s; came back: %s",
+				timesOr(shrunk, "never"), timesOr(grown, "never")))
 		}
 		disk := max(s.worst(2), s.worst(3))
 		switch {
@@ -316,6 +327,8 @@ var kafka = (&spoken{
 		case shrunk > 0:
 			r.Means = "Replicas did not fetch in time (replica.lag.time.max.ms): those brokers, the network or this leader was late. Producers that want all acknowledgements wait."
 			r.next("the log of those brokers at that moment, and their collections", "which of them stood still")
+		case len(s.took[2])+len(s.took[3]) == 0:
+			r.Means = "Replicas came back; these lines do not say what had kept them behind."
 		default:
 			r.Means = "Steps of the broker's log, none of which took long."
 		}
