@@ -1,8 +1,13 @@
 package database
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // Facts of databases that rules over several parts ask for.
@@ -22,7 +27,18 @@ const (
 )
 
 // result gathers what a kind says, in the order in which it matters.
-type result struct{ attach.Reading }
+type result struct {
+	attach.Reading
+	partial bool // the client counted more rows than are in the text
+}
+
+// shown stands behind a sentence about all rows, where some of them are not in the text.
+func (r *result) shown() string {
+	if r.partial {
+		return ", of those that are in the text"
+	}
+	return ""
+}
 
 func (r *result) figure(s string) { r.Figures = append(r.Figures, s) }
 
@@ -51,8 +67,12 @@ func (r *result) next(command, why string) {
 	r.Next = append(r.Next, attach.Next{Command: command, Why: why})
 }
 
-// done gives the reading with the state that its signs allow. quiet is the state without any.
+// done gives the reading with the state that its signs allow. quiet is the state without any: a
+// part of a table shows nothing healthy.
 func (r *result) done(quiet attach.State) attach.Reading {
+	if r.partial && quiet == attach.Healthy {
+		quiet = attach.CannotTell
+	}
 	r.State = quiet
 	for _, s := range r.Signs {
 		if s.Grade == attach.Found {
@@ -64,4 +84,19 @@ func (r *result) done(quiet attach.State) attach.Reading {
 		}
 	}
 	return r.Reading
+}
+
+// rowsSaid is how many rows the client says that the result has.
+var rowsSaid = pattern.New(`^\(?(\d+) rows?(?:\)| in set)`)
+
+// leftRows says that the client counted more rows than stand in the text.
+func (r *result) leftRows(lines []paste.Line, shown int) {
+	m := rowsSaid.FindStringSubmatch(strings.TrimSpace(lines[len(lines)-1].Text))
+	if m == nil {
+		return
+	}
+	if n, ok := number(m[1]); ok && int(n) > shown {
+		r.partial = true
+		r.Flaws = append(r.Flaws, fmt.Sprintf("%d of %s rows are in the text", shown, m[1]))
+	}
 }

@@ -14,7 +14,7 @@ import (
 // processlist reads SHOW PROCESSLIST of MySQL and MariaDB, as a table or with \G: one glance.
 var processlist = &attach.Kind{
 	Name:  "MySQL processlist",
-	Hints: []string{"Command", "+--", "*****", "| Query ", "| Sleep ", "| Daemon ", "| State "},
+	Hints: []string{"|", "Command", "+--", "*****"},
 	Claim: claimProcesslist,
 	Read:  readProcesslist,
 }
@@ -59,6 +59,7 @@ func claimProcesslist(lines []paste.Line) int {
 	case procHead.MatchString(lines[i].Text):
 	case procRow(lines[i].Text): // the names were cut off
 		n = i
+	case i+2 < len(lines) && tableRule(lines[i+1].Text) && procRow(lines[i+2].Text): // or translated
 	default:
 		return 0
 	}
@@ -200,7 +201,7 @@ func readProcesslist(p *attach.Part) attach.Reading {
 			continue
 		case c.waitsForLock():
 			locked++
-		case strings.Contains(low, "commit") || low == "query end" || low == "updating status":
+		case strings.Contains(low, "commit") && low != "autocommit" || low == "query end" || low == "updating status":
 			commits++
 		}
 		busy++
@@ -211,7 +212,7 @@ func readProcesslist(p *attach.Part) attach.Reading {
 	}
 	r.Title = fmt.Sprintf("MySQL processlist, %s, %d at work", attach.Plural(len(list), "connection"), busy)
 	if busy > 0 {
-		r.figure(fmt.Sprintf("of %d at work: %s; %d asleep or background", busy, commonest(states), asleep))
+		r.figure(fmt.Sprintf("of %d at work: %s; %d asleep or background", busy, listed(states), asleep))
 	} else {
 		r.figure(fmt.Sprintf("%d connections asleep or background, none at work", asleep))
 	}
@@ -251,7 +252,7 @@ func readProcesslist(p *attach.Part) attach.Reading {
 		r.next("mysql -e 'SHOW ENGINE INNODB STATUS\\G'", "says which transactions wait for locks")
 		return r.done(attach.CannotTell)
 	default:
-		r.Means = "No session waits for a lock of a table at this instant."
+		r.Means = "No session waits for a lock of a table at this instant" + r.shown() + "."
 	}
 	return r.done(attach.Healthy)
 }

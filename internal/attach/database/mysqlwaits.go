@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// waitsForLock reports whether a session's state says that it waits for a lock of a table.
+// waitsForLock reports whether a session's state says that it waits for a lock of a table. "System
+// lock" does not: statements that write rows, and replication, stay in it while they work.
 func (c connection) waitsForLock() bool {
 	low := strings.ToLower(c.state)
 	return strings.HasPrefix(low, "waiting for") &&
-		(strings.Contains(low, "lock") || strings.Contains(low, "table flush")) ||
-		low == "locked" || low == "system lock"
+		(strings.Contains(low, "lock") || strings.Contains(low, "table flush")) || low == "locked"
 }
 
 // name says which connection it is, and for how long it is in its state.

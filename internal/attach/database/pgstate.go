@@ -166,7 +166,7 @@ func readActivity(p *attach.Part) attach.Reading {
 	}
 	r.Title = fmt.Sprintf("pg_stat_activity, %s, %d active", attach.Plural(all, "backend"), active)
 	line := func(kind string) string {
-		return fmt.Sprintf("%d of %d active backends wait for %s: %s", n[kind], active, kind, commonest(events[kind]))
+		return fmt.Sprintf("%d of %d active backends wait for %s: %s", n[kind], active, kind, listed(events[kind]))
 	}
 	if n["Lock"] > 0 {
 		r.figure(line("Lock"))
@@ -178,7 +178,11 @@ func readActivity(p *attach.Part) attach.Reading {
 	}
 	if n["LWLock"] > 1 {
 		r.figure(line("LWLock"))
-		r.candidate("lock-contention", line("LWLock"))
+		cause := "lock-contention"
+		if event := attach.Largest(events["LWLock"])[0]; slices.Contains(onDisk, event) {
+			cause = "disk-wait" // who has it writes or reads a file
+		}
+		r.candidate(cause, line("LWLock"))
 	}
 	if standby := events["IPC"]["SyncRep"]; standby > 0 {
 		r.figure(fmt.Sprintf("%d of %d active backends wait for a standby to confirm their commit (SyncRep)", standby, active))
@@ -201,12 +205,23 @@ func readActivity(p *attach.Part) attach.Reading {
 			return r.done(attach.CannotTell)
 		}
 		r.figure(fmt.Sprintf("%d active backends, none waits for a lock", active))
-		r.Means = "No backend waits for a lock at this instant."
+		r.Means = "No backend waits for a lock at this instant" + r.shown() + "."
+		if n[""] > fewActive {
+			r.Means = fmt.Sprintf("No backend waits for a lock at this instant%s; %d active ones wait for nothing that PostgreSQL names: they compute, or want a CPU.", r.shown(), n[""])
+			r.next("vmstat 1 10; pg_stat_statements", "whether the CPUs are full, and by which statements")
+			return r.done(attach.CannotTell)
+		}
 		return r.done(attach.Healthy)
 	}
-	r.Means = cmp.Or(r.Means, "Several backends wait for the same sort of thing at this instant.")
+	r.Means = cmp.Or(r.Means, "Several backends wait inside of PostgreSQL at this instant.")
 	return r.done(attach.CannotTell)
 }
+
+// fewActive is up to how many backends may compute at one instant on any server.
+const fewActive = 3
+
+// onDisk are events of PostgreSQL's own locks under which it waits for a file.
+var onDisk = []string{"WALWrite", "WALWriteLock", "buffer_io", "BufferIO"}
 
 // others says what single backends wait for, inside of PostgreSQL: each may be nothing, or hang.
 func others(list []backend) string {
@@ -253,7 +268,7 @@ func blockers(r *result, list []backend) bool {
 	if len(n) == 0 {
 		return false
 	}
-	holder, _, _ := strings.Cut(commonest(n), " (")
+	holder := attach.Largest(n)[0]
 	line := fmt.Sprintf("backend %s blocks %d of them", holder, n[holder])
 	if s := state[holder]; strings.HasPrefix(s, "idle") {
 		line += "; it is " + strings.Replace(s, "idletx", "idle in transaction", 1) +
@@ -267,12 +282,15 @@ func blockers(r *result, list []backend) bool {
 	return true
 }
 
-func commonest(n map[string]int) string {
-	best, most := "", 0
-	for k, v := range n {
-		if v > most || v == most && k < best {
-			best, most = k, v
-		}
+// listed names the first three of some with their numbers, and how many are left.
+func listed(n map[string]int) string {
+	names := attach.Largest(n)
+	var out []string
+	for _, name := range names[:min(3, len(names))] {
+		out = append(out, fmt.Sprintf("%s (%d)", name, n[name]))
 	}
-	return fmt.Sprintf("%s (%d)", best, most)
+	if len(names) > 3 {
+		out = append(out, fmt.Sprintf("%d others", len(names)-3))
+	}
+	return strings.Join(out, ", ")
 }

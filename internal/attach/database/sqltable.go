@@ -1,7 +1,6 @@
 package database
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -49,20 +48,6 @@ func inTable(lines []paste.Line, at int) bool {
 
 // noRow reports whether a line of a table is none of its rows: a rule, or dots in place of rows.
 func noRow(text string) bool { return tableRule(text) || strings.Trim(text, " |.…\t") == "" }
-
-// rowsSaid is how many rows the client says that the result has.
-var rowsSaid = pattern.New(`^\(?(\d+) rows?(?:\)| in set)`)
-
-// leftRows says that the client counted more rows than stand in the text.
-func (r *result) leftRows(lines []paste.Line, shown int) {
-	m := rowsSaid.FindStringSubmatch(strings.TrimSpace(lines[len(lines)-1].Text))
-	if m == nil {
-		return
-	}
-	if n, ok := number(m[1]); ok && int(n) > shown {
-		r.Flaws = append(r.Flaws, fmt.Sprintf("%d of %s rows are in the text", shown, m[1]))
-	}
-}
 
 // has reports whether the columns are there, all of one of these lists.
 func (t *sqlTable) has(lists ...string) bool {

@@ -52,7 +52,7 @@ func readTiDBTrx(r *result, t *sqlTable) {
 	}
 	r.Glance = true
 	if len(states) > 0 {
-		r.figure("states: " + commonest(states))
+		r.figure("states: " + listed(states))
 	}
 	r.Not = "One glance. A transaction that is open and idle keeps its locks; whether somebody waits for them is in data_lock_waits."
 	if waits == 0 {

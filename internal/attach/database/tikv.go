@@ -137,7 +137,10 @@ func readCop(p *attach.Part) attach.Reading {
 	r.Not = "Only tasks above TiDB's threshold are logged."
 	switch {
 	case attach.Median(backs) >= 0.3*attach.Median(resp) && attach.Median(backs) >= 0.02:
-		kind, _, _ := strings.Cut(commonest(types), " (")
+		kind := ""
+		if names := attach.Largest(types); len(names) > 0 {
+			kind = names[0]
+		}
 		w := fmt.Sprintf("backoff %s: median %s of %s", cmp.Or(kind, "without a name"),
 			dur(attach.Median(backs)), dur(attach.Median(resp)))
 		r.figure(w)
@@ -290,7 +293,7 @@ func readTiKV(p *attach.Part) attach.Reading {
 			}
 		}
 	}
-	r.Title = "TiKV's log, " + attach.Plural(len(p.Lines), "slow line")
+	r.Title = "TiKV's log, " + attach.Plural(len(p.Lines), "line")
 	if locked > 0 {
 		line := fmt.Sprintf("reads that met a lock of another transaction: %s", times(locked))
 		r.figure(line)
@@ -298,11 +301,13 @@ func readTiKV(p *attach.Part) attach.Reading {
 	}
 	if len(steps) > 0 {
 		line := "steps that took long: " + often(steps)
-		if names := attach.Largest(what); names[0] != "" {
-			line += ", most of them: " + names[0]
-			if len(names) == 1 {
-				line = names[0] + " took long: " + often(steps)
-			}
+		unnamed := what[""]
+		delete(what, "")
+		switch names := attach.Largest(what); {
+		case len(names) == 1 && unnamed == 0:
+			line = names[0] + " took long: " + often(steps)
+		case len(names) > 0:
+			line += "; of those that are named " + chiefly(what, "")
 		}
 		r.figure(line)
 		r.candidate("disk-wait", line)
@@ -371,28 +376,4 @@ func (q tikvQueries) judge(r *result, slowest string) {
 	if !scanned {
 		r.next("EXPLAIN ANALYZE the statement", "shows how many keys it scans")
 	}
-}
-
-var tikvCount = pattern.New(`\[([\w.]+)=(\d+)\]`)
-
-// tikvScan says what the slowest query read, where its line does.
-func tikvScan(r *result, text, which string) bool {
-	n := map[string]float64{}
-	for _, m := range tikvCount.FindAllStringSubmatch(text, -1) {
-		n[m[1]], _ = number(m[2])
-	}
-	if _, said := n["scan.total"]; !said {
-		return false
-	}
-	line := fmt.Sprintf("%s scanned %s keys and used %s of them", which, count(n["scan.total"]),
-		count(n["scan.processed"]))
-	if blocks, said := n["perf_stats.block_read_count"]; said {
-		line += fmt.Sprintf("; blocks read from files: %s", count(blocks))
-	}
-	if dead, skipped := n["perf_stats.internal_delete_skipped_count"],
-		n["perf_stats.internal_key_skipped_count"]; dead+skipped > 0 {
-		line += fmt.Sprintf("; %s keys and %s deleted ones skipped on the way", count(skipped), count(dead))
-	}
-	r.figure(line)
-	return true
 }

@@ -2,6 +2,7 @@ package database
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 
 	"github.com/whystall/whystall/internal/format/paste/pattern"
@@ -37,4 +38,28 @@ func stepName(text string) string {
 		return kind + " commands"
 	}
 	return m[3]
+}
+
+var tikvCount = pattern.New(`\[([\w.]+)=(\d+)\]`)
+
+// tikvScan says what the slowest query read, where its line does.
+func tikvScan(r *result, text, which string) bool {
+	n := map[string]float64{}
+	for _, m := range tikvCount.FindAllStringSubmatch(text, -1) {
+		n[m[1]], _ = number(m[2])
+	}
+	if _, said := n["scan.total"]; !said {
+		return false
+	}
+	line := fmt.Sprintf("%s scanned %s keys and used %s of them", which, count(n["scan.total"]),
+		count(n["scan.processed"]))
+	if blocks, said := n["perf_stats.block_read_count"]; said {
+		line += fmt.Sprintf("; blocks read from files: %s", count(blocks))
+	}
+	if dead, skipped := n["perf_stats.internal_delete_skipped_count"],
+		n["perf_stats.internal_key_skipped_count"]; dead+skipped > 0 {
+		line += fmt.Sprintf("; %s keys and %s deleted ones skipped on the way", count(skipped), count(dead))
+	}
+	r.figure(line)
+	return true
 }
