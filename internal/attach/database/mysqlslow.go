@@ -92,7 +92,7 @@ func sleeps(statement string, took float64) bool {
 
 // slowSums is what a slow log's entries are together. Times are in seconds.
 type slowSums struct {
-	took, locks, io, recs []float64
+	took, locks, io       []float64      // locks: the longer of the two fields that have them
 	worst, examined, sent float64        // the slowest statement's
 	worstAt               int            // the line of its times
 	moments               map[string]int // the seconds of those that took long and examined few rows
@@ -106,7 +106,10 @@ func sumSlow(lines []paste.Line, asleep map[int]bool) (t slowSums) {
 		if m := slowIO.FindStringSubmatch(l.Text); m != nil {
 			a, _ := number(m[1])
 			b, _ := number(m[2])
-			t.io, t.recs = append(t.io, a), append(t.recs, b)
+			t.io = append(t.io, a)
+			if n := len(t.locks); n > 0 { // newer versions have these waits in Lock_time as well
+				t.locks[n-1] = max(t.locks[n-1], b)
+			}
 		}
 		m := slowTimes.FindStringSubmatch(l.Text)
 		if m == nil {
@@ -162,10 +165,14 @@ func readMySQLSlow(p *attach.Part) attach.Reading {
 	r := &result{}
 	asleep := sleepers(p.Lines)
 	t := sumSlow(p.Lines, asleep)
-	total, locked := attach.Sum(t.took), attach.Sum(t.locks)+attach.Sum(t.recs)
+	total, locked := attach.Sum(t.took), attach.Sum(t.locks)
 	r.Title = "MySQL slow log, " + attach.Plural(len(t.took), "statement")
 	r.figure("Query_time: " + spread(t.took))
-	r.figure(fmt.Sprintf("the slowest: %s rows examined, %s sent", count(t.examined), count(t.sent)))
+	slowest := fmt.Sprintf("the slowest: %s rows examined, %s sent", count(t.examined), count(t.sent))
+	if text := statementBelow(p.Lines[t.worstAt:]); text != "" {
+		slowest += ": " + short(text)
+	}
+	r.figure(slowest)
 	if t.vain > 0 && t.vainMost != t.examined {
 		r.figure(fmt.Sprintf("%s examined %s rows or more and sent less than a tenth of them: at most %s for %s",
 			attach.Plural(t.vain, "statement"), count(manyExamined), count(t.vainMost), count(t.vainSent)))
@@ -216,6 +223,19 @@ var (
 	slowWrites   = pattern.New(`(?i)^\s*(?:insert|update|delete|replace|load)\b`)
 	slowSetup    = pattern.New(`(?i)^\s*(?:set timestamp|use |#|$)`)
 )
+
+// statementBelow is the statement whose times stand in the first line; "": it is not here.
+func statementBelow(lines []paste.Line) string {
+	for i, l := range lines {
+		switch {
+		case i > 0 && (slowTimes.MatchString(l.Text) || strings.HasPrefix(l.Text, "# Time:")):
+			return ""
+		case i > 0 && !slowSetup.MatchString(l.Text):
+			return strings.TrimSpace(l.Text)
+		}
+	}
+	return ""
+}
 
 // slowChange says of a statement that changes rows, whose times stand in the first line, what the
 // rows that it examined mean. It sends none, so that says nothing of its plan.

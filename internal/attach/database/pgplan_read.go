@@ -59,8 +59,8 @@ func readPlanOf(server string, nodes []*node, p *attach.Part) attach.Reading {
 		}
 	}
 	io /= workers + 1 // it is added up over those that read at the same time
-	if total < 0 {
-		unrun(r, server, nodes)
+	if !slices.ContainsFunc(nodes, func(n *node) bool { return n.total >= 0 }) {
+		untimed(r, server, nodes, total, timed)
 		return r.done(attach.CannotTell)
 	}
 	r.Title = fmt.Sprintf("%s EXPLAIN ANALYZE, %s, %s", server, attach.Plural(len(nodes), "node"), dur(total))
@@ -76,6 +76,32 @@ func unrun(r *result, name string, nodes []*node) {
 	r.Means = "Estimates only: whether the statement is slow it does not say."
 	r.Not = "The cost is a number without a unit, and no time."
 	r.next("EXPLAIN (ANALYZE, BUFFERS) the statement", "runs it and has the times")
+}
+
+// untimed says what a plan says of which no node has a time: it was not run, or without TIMING.
+func untimed(r *result, server string, nodes []*node, total float64, timed bool) {
+	ran := slices.ContainsFunc(nodes, func(n *node) bool { return n.act >= 0 })
+	if !ran {
+		unrun(r, server, nodes)
+		return
+	}
+	r.Title = fmt.Sprintf("%s EXPLAIN ANALYZE, %s, without times of its nodes", server, attach.Plural(len(nodes), "node"))
+	if timed {
+		r.figure("execution " + dur(total))
+		r.fact(FactStatement, total*1e3, "")
+	}
+	if text := readMost(nodes, false); text != "" {
+		r.figure(text)
+	}
+	if n := worstGuess(nodes); n != nil {
+		r.figure(fmt.Sprintf("%s: estimated %s rows, found %s", n.name, count(n.est), count(n.act)))
+	}
+	if len(r.Figures) == 0 {
+		r.figure(fmt.Sprintf("%s gave %s rows", nodes[0].name, count(max(0, nodes[0].act))))
+	}
+	r.Means = "It was run, and its nodes have rows and no times: which of them took the time it does not say."
+	r.Not = "That a node with many rows is the slow one."
+	r.next("EXPLAIN (ANALYZE, BUFFERS, TIMING) the statement", "has the time of each node")
 }
 
 // run says what a plan with times says.
@@ -100,6 +126,10 @@ func (t planTimes) run(r *result, nodes []*node) attach.Reading {
 		line = all + ", the largest of its nodes is " + in + own + " (" + percent(worst.self, t.total) + ")"
 	}
 	r.figure(line)
+	vain := worst.removed >= manyRemoved && worst.removed >= 3*worst.act*max(1, worst.loops)
+	if text := readMost(nodes, t.topless); text != "" && !vain {
+		r.figure(text)
+	}
 	if t.total+t.plan >= 0.1 {
 		t.more.say(r, t.total)
 	}
@@ -109,7 +139,7 @@ func (t planTimes) run(r *result, nodes []*node) attach.Reading {
 	if n := worstGuess(nodes); n != nil && t.total+t.plan >= 0.1 {
 		r.figure(fmt.Sprintf("%s: estimated %s rows, found %s", n.name, count(n.est), count(n.act)))
 	}
-	if worst.act >= 0 && worst.removed >= manyRemoved && worst.removed >= 3*worst.act*max(1, worst.loops) {
+	if worst.act >= 0 && vain {
 		gave := "for about " + count(worst.act*max(1, worst.loops)) + " that it gave"
 		switch { // rows are the mean of its runs, and rounded
 		case worst.loops <= 1:
@@ -135,7 +165,10 @@ func (t planTimes) run(r *result, nodes []*node) attach.Reading {
 	if rest > worst.self {
 		r.figure(fmt.Sprintf("in no node that is shown: %s (%s)", dur(rest), percent(rest, t.total)))
 	}
-	if t.plan > 0 {
+	switch {
+	case t.plan >= 0.25*t.total && t.plan > 0:
+		r.second("planning " + dur(t.plan) + " before that")
+	case t.plan > 0:
 		r.figure("planning " + dur(t.plan))
 	}
 	r.Not = "The times of one run, and with the cost of measuring; time before and after it is not in it."

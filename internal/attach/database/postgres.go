@@ -21,6 +21,7 @@ var pgLog = &attach.Kind{
 		"still waiting for", "acquired ", "DETAIL:  ", "STATEMENT:  ", "FATAL:  ", "WARNING:  ",
 		"CONTEXT:  ", "HINT:  ", "holding the lock", "deadlock detected", "canceling statement"},
 	Scattered: true,
+	Yields:    []string{"log of a connection pooler"},
 	Claim:     claimPGLog,
 	Read:      readPGLog,
 }
@@ -32,7 +33,8 @@ var (
 	pgWait    = pattern.New(`process (\d+) still waiting for (\w+) on (.+?) after ([\d.]+) ms`)
 	pgGot     = pattern.New(`process (\d+) acquired (\w+) on (.+?) after ([\d.]+) ms`)
 	pgHolder  = pattern.New(`Process(?:es)? holding the lock: ([\d, ]+)\. Wait queue: ([\d, ]+)`)
-	pgTook    = pattern.New(`duration: ([\d.]+) ms`)
+	pgTook    = pattern.New(`duration: ([\d.]+) ms(?: +(parse|bind)\b)?`)
+	pgText    = pattern.New(`duration: [\d.]+ ms +(?:statement|(?:execute|parse|bind|execute fetch from) [^:]{1,80}): (\S.*)`)
 	pgWords   = pattern.New(`still waiting for \w+ on|acquired \w+ on .* after [\d.]+ ms|duration: [\d.]+ ms|checkpoint (complete|starting)|checkpoints are occurring too frequently|automatic (vacuum|analyze) of|deadlock detected|Process \d+ waits for \w+ on .*; blocked by process|Process(es)? holding the lock|canceling statement due to|temporary file: path|database system|could not (fsync|serialize)|connection (authorized|received)`)
 	pgPrefix  = pattern.New(`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|^\[\d+\]|^<`)
 	pgCycle   = pattern.New(`^Process \d+(?: waits for |: )`)
@@ -97,7 +99,12 @@ type pgEvents struct {
 	asked     map[[2]string]bool // a process, and the lock that it waited for
 	durations []float64
 	checks    pgCheckpoints
+	slowest   string // the statement that took longest, where its line has it
+	mostMS    float64
+	steps     int // of the durations, those of parsing or binding alone
 	asleep    int // slow statements that take their time on purpose
+	ended     int // statements that ended at statement_timeout
+	refused   int // connections for which no slot was free
 	deadlocks int
 	cycle     []string // who waits for whom in a deadlock
 	errors    int
@@ -130,8 +137,32 @@ func readPGLog(p *attach.Part) attach.Reading {
 	if e.often > 0 {
 		r.figure("checkpoints too frequent: " + times(e.often))
 	}
+	e.statements(r)
+	if len(e.cycle) > 0 {
+		r.figure("deadlock: " + strings.Join(e.cycle[:min(len(e.cycle), 3)], ", "))
+		e.deadlocks = max(e.deadlocks, 1)
+	}
+	if e.deadlocks > 0 {
+		r.figure("deadlock detected: " + times(e.deadlocks))
+		r.outside(lockCircle, "deadlock detected: "+times(e.deadlocks), 0)
+	}
+	kept := e.tellVacuum(r)
+	e.planned(r, p)
+	e.errorsOf(r)
+	return e.judge(r, kept)
+}
+
+// statements says how long statements took, and what of them went to disk or was given up.
+func (e *pgEvents) statements(r *result) {
 	if len(e.durations) > 0 {
-		r.figure(attach.Plural(len(e.durations), "statement") + " above the log's threshold: " + spread(e.durations))
+		what := attach.Plural(len(e.durations), "statement") + " with a duration"
+		if e.steps > 0 {
+			what = attach.Plural(len(e.durations), "step") + " of statements (parse, bind, execute)"
+		}
+		r.figure(what + ": " + spread(e.durations))
+		if e.slowest != "" {
+			r.figure("the slowest: " + short(e.slowest))
+		}
 		r.fact(FactStatement, attach.Median(e.durations)*1e3, "")
 	}
 	if len(e.spilled) > 0 {
@@ -146,25 +177,38 @@ func readPGLog(p *attach.Part) attach.Reading {
 			r.next("psql -c 'SELECT pid, pg_blocking_pids(pid), state, query FROM pg_stat_activity'", "shows who has the lock, while a statement waits")
 		}
 	}
-	if len(e.cycle) > 0 {
-		r.figure("deadlock: " + strings.Join(e.cycle[:min(len(e.cycle), 3)], ", "))
-		e.deadlocks = max(e.deadlocks, 1)
+}
+
+// errorsOf says what ended statements or refused connections.
+func (e *pgEvents) errorsOf(r *result) {
+	if e.ended > 0 {
+		r.figure("statements that ran until statement_timeout ended them: " + times(e.ended))
 	}
-	if e.deadlocks > 0 {
-		r.figure("deadlock detected: " + times(e.deadlocks))
-		r.outside(lockCircle, "deadlock detected: "+times(e.deadlocks), 0)
+	if e.refused > 0 {
+		line := "connections that were refused since all slots were taken (max_connections): " + times(e.refused)
+		r.figure(line)
+		r.candidate("pool-exhaustion", line)
+		r.Means = cmp.Or(r.Means, "The server had no slot for further connections: what those who have one do decides.")
+		r.next("psql -c 'SELECT state, count(*), max(now() - state_change) FROM pg_stat_activity GROUP BY 1'", "whether the connections work, or are idle in a transaction")
 	}
-	kept := e.tellVacuum(r)
-	e.planned(r, p)
-	if e.errors > 0 && e.deadlocks+e.gaveUp == 0 {
+	if e.errors > 0 && e.deadlocks+e.gaveUp+e.ended+e.refused == 0 {
 		r.figure("errors: " + times(e.errors) + ", the first: " + short(e.failed))
 	}
+}
+
+// judge says what the log means; kept: vacuum left much.
+func (e *pgEvents) judge(r *result, kept bool) attach.Reading {
 	switch {
 	case len(r.Signs) > 0:
 		return r.done(attach.CannotTell)
 	case kept:
 		r.Means = "Vacuum runs and may not remove dead rows: an old transaction, a replication slot or a prepared transaction may still see them, and scans read them."
 		r.Not = "Whether a statement is slow for that."
+		return r.done(attach.CannotTell)
+	case e.ended > 0:
+		r.Means = "Statements took as long as statement_timeout lets them; what they waited for the log does not say."
+		r.Not = "That a lock was the reason: the log has lock waits only with log_lock_waits."
+		r.next("psql -c 'SELECT pid, wait_event_type, wait_event, state, query FROM pg_stat_activity'", "shows what they wait for, while it is slow")
 		return r.done(attach.CannotTell)
 	case len(e.durations) > 0 && slices.Max(e.durations) < 0.1:
 		r.Means = "No statement took 100 ms: the log's threshold is low, and these statements were fast."
@@ -196,6 +240,10 @@ func readPGLog(p *attach.Part) attach.Reading {
 		return r.done(attach.CannotTell)
 	}
 	r.Not = "It has lock waits only with log_lock_waits, and statements only above log_min_duration_statement."
+	if e.errors > 0 {
+		r.Means += " But something failed: its errors say what."
+		return r.done(attach.CannotTell)
+	}
 	return r.done(attach.Healthy)
 }
 
@@ -218,6 +266,9 @@ func (e *pgEvents) line(text string) {
 	}
 	wait := m
 	if m != nil {
+		if pgWait.MatchString(text) {
+			delete(e.got, m[1]) // it waits again
+		}
 		ms, _ := number(m[4])
 		if pair := [2]string{m[1], m[3]}; !e.asked[pair] {
 			e.asked[pair] = true
@@ -228,14 +279,27 @@ func (e *pgEvents) line(text string) {
 	e.queue.line(text, wait, e)
 	if m := pgTook.FindStringSubmatch(text); m != nil && !strings.Contains(text, " plan:") {
 		ms, _ := number(m[1])
+		if ms > e.mostMS {
+			if e.mostMS, e.slowest = ms, ""; pgText.MatchString(text) {
+				e.slowest = pgText.FindStringSubmatch(text)[1]
+			}
+		}
 		e.durations = append(e.durations, ms/1e3)
+		if strings.HasPrefix(m[2], "parse") || strings.HasPrefix(m[2], "bind") {
+			e.steps++
+		}
 		if ms >= 100 && sleeps(text, ms/1e3) {
 			e.asleep++
 		}
 	}
 	e.checks.line(text)
-	if strings.Contains(text, "canceling statement due to lock timeout") {
+	switch {
+	case strings.Contains(text, "canceling statement due to lock timeout"):
 		e.gaveUp++
+	case strings.Contains(text, "canceling statement due to statement timeout"):
+		e.ended++
+	case pgNoSlot.MatchString(text):
+		e.refused++
 	}
 	if strings.Contains(text, "deadlock detected") {
 		e.deadlocks++
@@ -256,6 +320,9 @@ func (e *pgEvents) line(text string) {
 	}
 	e.vacuum(text)
 }
+
+// pgNoSlot is the refusal of a connection.
+var pgNoSlot = pattern.New(`(?:FATAL: +|,)"?(?:sorry, too many clients already|remaining connection slots are reserved)`)
 
 // pgError is what an error says, in a line or in a record of CSV.
 var pgError = pattern.New(`(?:^|[ \]:>])(?:ERROR|FATAL|PANIC):  (.+)|,(?:ERROR|FATAL|PANIC),[0-9A-Z]{5},"((?:[^"]|"")*)"`)

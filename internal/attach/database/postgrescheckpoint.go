@@ -114,6 +114,6 @@ func (c *pgCheckpoints) tell(r *result) {
 		return
 	}
 	if w := slices.Max(c.write); w >= 1 {
-		r.figure(fmt.Sprintf("the longest wrote for %s, %s buffers: spread over that time on purpose, unless it ends a recovery or a shutdown", dur(w), count(c.wrote)))
+		r.figure(fmt.Sprintf("the longest wrote for %s, %s buffers: spread over that time on purpose, unless it ends a recovery or a shutdown, or was asked for at once", dur(w), count(c.wrote)))
 	}
 }

@@ -13,6 +13,7 @@ type pgVacuum struct {
 	analyze      bool    // it took statistics, and removed nothing
 	read         float64 // s, of what it took
 	took         float64 // s
+	timed        bool    // its line with that is there
 	kept, remain float64 // dead rows that somebody may still see; all rows
 	age          float64 // of what keeps them, in transactions; 0: not said
 }
@@ -51,7 +52,7 @@ func (e *pgEvents) vacuum(text string) {
 		v.age, _ = number(m[1])
 	}
 	if m := vacuumTook.FindStringSubmatch(text); m != nil {
-		v.took, _ = number(m[1])
+		v.took, v.timed = number(m[1])
 		e.inVacuum = false
 	}
 }
@@ -86,7 +87,7 @@ func (e *pgEvents) tellVacuum(r *result) bool {
 // longestVacuum says how many vacuums there were, or analyzes, and which took longest.
 func (e *pgEvents) longestVacuum(r *result, analyze bool) {
 	var longest pgVacuum
-	n, what, paced := 0, "autovacuum", ", paced by vacuum_cost_delay"
+	n, timed, what, paced := 0, 0, "autovacuum", ", paced by vacuum_cost_delay where that is not 0"
 	if analyze {
 		what, paced = "autoanalyze", ""
 	}
@@ -95,12 +96,17 @@ func (e *pgEvents) longestVacuum(r *result, analyze bool) {
 			continue
 		}
 		n++
+		if v.timed {
+			timed++
+		}
 		if v.took > longest.took {
 			longest = v
 		}
 	}
 	switch {
 	case n == 0:
+	case timed < n && longest.took == 0:
+		r.figure(attach.Plural(n, what) + ", whose times are not all here")
 	case longest.took == 0:
 		r.figure(attach.Plural(n, what) + " of less than 10 ms")
 	default:

@@ -86,7 +86,8 @@ func claimTiDBPlan(lines []paste.Line) int {
 			n = i + 1
 		case planHeader.MatchString(text) && rows > 0 && !planRule.MatchString(lines[i-1].Text):
 			return tidbDone(n, rows)
-		case planHeader.MatchString(text):
+		case planHeader.MatchString(text), i == 0 && len(lines) > 2 && strings.Contains(text, "|") &&
+			tableRule(lines[1].Text) && isPlanRow(lines[2].Text): // names in another language
 			n = i + 1
 		case tableRule(text):
 			if i+1 < len(lines) && planHeader.MatchString(lines[i+1].Text) && rows > 0 {

@@ -26,6 +26,7 @@ func readTiDBPlan(p *attach.Part) attach.Reading {
 	} else if !lostBetween(r, ops, total) {
 		whereInPlan(r, ops, total)
 	}
+	tellRead(r, ops)
 	if total < 0.1 && len(r.Signs) == 0 && cut {
 		r.Means = "What is shown was fast; what the whole statement took is not in it."
 		return r.done(attach.CannotTell)
@@ -157,8 +158,11 @@ func tellLeaf(r *result, ops []*operator, leaf *operator, total float64) {
 	}
 	cross, bad, below := cartesian(ops, leaf), misjudged(ops, leaf), belowIsCut(ops, leaf)
 	where := "the plan: " + leaf.name
-	if below {
+	switch {
+	case below:
 		where += " and what was cut off below it"
+	case slices.ContainsFunc(under(ops, leaf), func(o *operator) bool { return o.time >= 0.3*total }):
+		where += " with what stands below it"
 	}
 	switch {
 	case cross != nil:

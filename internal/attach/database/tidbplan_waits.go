@@ -162,18 +162,11 @@ func (o *operator) commit(r *result, total float64) bool {
 		line += fmt.Sprintf(", for %s keys", count(keys))
 	}
 	r.figure(line)
+	r.outside("the commit in TiKV: its raft log and its disk, or locks of other transactions", line, ratio(pre+com, total))
 	if m := slowestRPC.FindStringSubmatch(commit); m != nil {
 		rpc, _ := seconds(m[1])
-		text := fmt.Sprintf("its slowest request of prewrite took %s at %s", dur(rpc), m[2])
-		if rpc < pre/2 {
-			text += ": most of the prewrite is between requests"
-		}
-		r.figure(text)
-		if rpc >= pre/2 {
-			defer raftWrite(r, group(commit, "slowest_prewrite_rpc:"), rpc)
-		}
+		slowestRequest(r, "prewrite", pre, rpc, m[2], group(commit, "slowest_prewrite_rpc:"))
 	}
-	r.outside("the commit in TiKV: its raft log and its disk, or locks of other transactions", line, ratio(pre+com, total))
 	return true
 }
 

@@ -6,6 +6,19 @@ import (
 	"github.com/whystall/whystall/internal/finding"
 )
 
+// slowestRequest says how long the slowest request of a phase of a commit took, so that it is told
+// from waits between the requests.
+func slowestRequest(r *result, phase string, took, rpc float64, store, detail string) {
+	line := fmt.Sprintf("the slowest request of %s took %s at %s", phase, dur(rpc), store)
+	if rpc < took/2 {
+		line += ": most of the time is between requests"
+	}
+	r.figure(line)
+	if rpc >= took/2 {
+		raftWrite(r, detail, rpc)
+	}
+}
+
 // raftWrite says what a slow write waited for in TiKV's raft store, where the detail of its request
 // has that: "write_detail: {store_batch_wait: 60µs, persist_log: {total: 543µs, sync_log: 94µs},
 // commit_log: 1.2ms, apply_batch_wait: 20µs, apply: {total: 300µs, write_wal: 20µs}}".

@@ -53,6 +53,8 @@ func claimTiDBSlow(lines []paste.Line) int {
 		case isTiDBLine(text), tidbOld.MatchString(text):
 			own++
 			n = i + 1
+		case own > 0 && n == i && tidbOldRest.MatchString(text):
+			n = i + 1
 		case strings.HasPrefix(text, "# ") && slowLine.MatchString(text):
 			n = i + 1
 		case i == 0:
@@ -126,6 +128,12 @@ func readTiDBSlow(p *attach.Part) attach.Reading {
 			e = oldFields(m[1])
 			continue
 		}
+		if tidbOldRest.MatchString(text) { // of one that a page broke
+			for k, v := range oldFields(text) {
+				e[k] = cmp.Or(e[k], v)
+			}
+			continue
+		}
 		if !strings.HasPrefix(text, "# ") && !slowLine.MatchString(text) {
 			if isSQL(text) && !strings.HasPrefix(strings.ToLower(text), "use ") && len(e["statement"]) < 1<<12 {
 				e["statement"] += text + " "
@@ -150,9 +158,12 @@ func readTiDBSlow(p *attach.Part) attach.Reading {
 		r.Title += ", the slowest took " + dur(q)
 		r.fact(FactStatement, q*1e3, "")
 	}
-	if q > 0 && q < quick && len(list) == 1 {
+	if q > 0 && q < quick {
 		slowest.plain(r, q)
 		r.Means = "The statement took " + dur(q) + ": it is in the log, and not slow."
+		if len(list) > 1 {
+			r.Means = fmt.Sprintf("Each of these statements took less than %s: they are in the log, and not slow.", dur(quick))
+		}
 		r.Next = nil
 		return r.done(attach.Healthy)
 	}
@@ -167,35 +178,11 @@ func readTiDBSlow(p *attach.Part) attach.Reading {
 		}
 		slowest.plain(r, q)
 	}
+	r.second(slowest.readFor())
 	if r.Not == "" {
 		r.Not = "The log has only statements above its threshold: it says nothing of the others."
 	}
 	return r.done(attach.CannotTell)
-}
-
-// tidbOld is a line of TiDB 2.1's log and of earlier ones, with a whole statement in it.
-var tidbOld = pattern.New(`\[(?:SLOW|TIME_\w+)_QUERY\] (cost_time:\S.*)$`)
-
-// oldNames are names of TiDB 2.1's fields, as the slow log has them since.
-var oldNames = map[string]string{"cost_time": "Query_time", "process_time": "Process_time",
-	"wait_time": "Wait_time", "backoff_time": "Backoff_time",
-	"request_count": "Request_count", "total_keys": "Total_keys", "processed_keys": "Process_keys",
-	"prewrite_time": "Prewrite_time", "commit_time": "Commit_time",
-	"get_commit_ts_time": "Get_commit_ts_time", "local_latch_wait_time": "Local_latch_wait_time",
-	"resolve_lock_time":   "Resolve_lock_time",
-	"commit_backoff_time": "Commit_backoff_time", "write_keys": "Write_keys",
-	"write_size": "Write_size", "prewrite_region": "Prewrite_region", "txn_retry": "Txn_retry"}
-
-func oldFields(text string) entry {
-	e := entry{}
-	text, _, _ = strings.Cut(text, " sql:")
-	for _, f := range strings.Fields(text) {
-		name, value, _ := strings.Cut(f, ":")
-		if known := oldNames[name]; known != "" {
-			e[known] = value
-		}
-	}
-	return e
 }
 
 // slowFields takes a line apart. "Cop_wait: Avg_time: 1ms" has a name before the names.
@@ -334,14 +321,7 @@ func (e entry) slowestRPC(r *result, phase string, took float64) {
 		return
 	}
 	rpc, _ := seconds(m[1])
-	line := fmt.Sprintf("its slowest request took %s at %s", dur(rpc), m[2])
-	if rpc < took/2 {
-		line += ": most of the time is between requests"
-	}
-	r.figure(line)
-	if rpc >= took/2 {
-		raftWrite(r, e[field], rpc)
-	}
+	slowestRequest(r, strings.ToLower(strings.TrimSuffix(phase, "_time")), took, rpc, m[2], e[field])
 	r.next("whystall record --pid $(pidof tikv-server)"+onHost(m[2]),
 		"while it happens: what the threads of its scheduler and raft store wait for")
 }
@@ -360,7 +340,7 @@ func (e entry) retried(r *result) string {
 	}
 	names := attach.Largest(n)
 	most = names[0]
-	line := fmt.Sprintf("backoff in it: %s, mostly %s", dur(b), most)
+	line := fmt.Sprintf("backoff in it: %s, %s", dur(b), chiefly(n, ""))
 	if strings.HasSuffix(list, "]") { // else the list was cut off
 		line += fmt.Sprintf(" (%d of %d)", int(n[most]), len(kinds))
 	}

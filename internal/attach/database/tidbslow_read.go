@@ -104,6 +104,15 @@ func unbrokenSlow(lines []paste.Line) []paste.Line {
 	return out
 }
 
+// readFor says how many keys a statement read for the rows that it gave; "": it changes rows, or
+// the entry does not say.
+func (e entry) readFor() string {
+	if _, said := e["Result_rows"]; !said || e.n("Write_keys") > 0 || slowWrites.MatchString(e["statement"]) {
+		return ""
+	}
+	return readFor("TiKV", "keys", e.n("Total_keys"), e.n("Result_rows"))
+}
+
 func backoffRank(kind string) int {
 	if strings.Contains(strings.ToLower(kind), "region") {
 		return 0
