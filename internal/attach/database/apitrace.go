@@ -68,7 +68,7 @@ func readAPITrace(p *attach.Part) attach.Reading {
 		list = append(list, t)
 	}
 	slices.SortFunc(list, func(a, b *traced) int { return strings.Compare(b.key(), a.key()) })
-	r.Means = "Requests to the API server took long; their steps do not say where."
+	r.Means = "What is traced here took longer than its limit; what a step waited for a trace does not say."
 	r.Not = "What a step waited for: its own clock is all that a trace has."
 	for i, t := range list {
 		if i == 2 {

@@ -172,7 +172,14 @@ var memcached = &attach.Kind{
 			r.figure(fmt.Sprintf("%s of %s gets were hits, since its start", percent(v["get_hits"], gets), count(gets)))
 		}
 		if n := v["curr_connections"]; n > 0 {
-			r.figure(fmt.Sprintf("%s connections of %s at most; listening was switched off %s times", count(n), count(v["max_connections"]), count(v["listen_disabled_num"])))
+			line := count(n) + " connections"
+			if most := v["max_connections"]; most > 0 {
+				line += fmt.Sprintf(" of %s at most", count(most))
+			}
+			if off, said := v["listen_disabled_num"]; said {
+				line += "; the limit was reached " + timesOr(int(min(off, 1e9)), "never")
+			}
+			r.figure(line)
 		}
 		if e := v["evictions"]; e > 0 {
 			r.figure(count(e) + " items were thrown out before their time, since its start")
@@ -231,7 +238,7 @@ func readHAProxyStats(p *attach.Part) attach.Reading {
 		if row["svname"] == "FRONTEND" {
 			continue
 		}
-		if strings.HasPrefix(row["status"], "DOWN") {
+		if strings.HasPrefix(row["status"], "DOWN") && row["svname"] != "BACKEND" {
 			down++
 		}
 		if num(row, "qcur") > 0 && (queued == nil || num(row, "qcur") > num(queued, "qcur")) {
@@ -272,7 +279,7 @@ var envoyP = pattern.New(`P(50|99)\((nan|[\d.]+),([\d.]+)\)`)
 func readEnvoy(p *attach.Part) attach.Reading {
 	r := &result{}
 	r.Boot = true
-	lines := 0
+	lines, counted := 0, false
 	var overflow, timeout, pending float64
 	slowest, slow := "", 0.0
 	for _, l := range p.Lines {
@@ -284,11 +291,11 @@ func readEnvoy(p *attach.Part) attach.Reading {
 		n, _ := number(v)
 		switch {
 		case strings.HasSuffix(name, ".upstream_rq_pending_overflow"):
-			overflow += n
+			overflow, counted = overflow+n, true
 		case strings.HasSuffix(name, ".upstream_rq_timeout"):
 			timeout += n
 		case strings.HasSuffix(name, ".upstream_rq_pending_active"):
-			pending += n
+			pending, counted = pending+n, true
 		case strings.HasSuffix(name, ".upstream_rq_time"):
 			median, p99 := "", ""
 			for _, m := range envoyP.FindAllStringSubmatch(v, 8) {
@@ -309,7 +316,9 @@ func readEnvoy(p *attach.Part) attach.Reading {
 	if slowest != "" {
 		r.figure(slowest)
 	}
-	r.figure(fmt.Sprintf("%s requests wait for a connection now; %s were refused since its start because too many waited", count(pending), count(overflow)))
+	if counted {
+		r.figure(fmt.Sprintf("%s requests wait for a connection now; %s were refused since its start because too many waited", count(pending), count(overflow)))
+	}
 	if timeout > 0 {
 		r.figure(count(timeout) + " requests ran into a timeout, since its start")
 	}

@@ -264,8 +264,7 @@ func readNodeHistograms(p *attach.Part) attach.Reading {
 	if len(rows) > 0 && write == 0 {
 		r.figure("no write is recorded in these rows: each of them has 0")
 	}
-	r.Boot = true
-	r.Not = "how it is now, or what clients wait for: the figures are since the start, and of the server alone"
+	r.Not = "what clients wait for: the figures are of the server alone. Newer versions weigh the last minutes most, older ones count since the start."
 	r.Means = "It says how long the node took for requests, and not what it waited for."
 	if slow > 0 && slow < 0.02 {
 		r.Means = "The node answered reads fast: what clients wait for beyond that is in front of it."

@@ -330,7 +330,7 @@ func (c *complaints) figures(r *result) {
 	}
 	c.together(r)
 	if c.small > 0 && c.many == 0 {
-		r.figure(fmt.Sprintf("%d of %d had an answer of at most 1 key: no large answer made them slow", c.small, len(c.reads)+len(c.apply)))
+		r.figure(fmt.Sprintf("%d of %d had an answer of at most 1 key: no large answer made these slow", c.small, len(c.reads)+len(c.apply)))
 	}
 	if c.keys >= manyKeys {
 		line := "the largest answer of them: " + count(c.keys) + " keys"

@@ -217,7 +217,7 @@ func readInnoDB(p *attach.Part) attach.Reading {
 	}
 	if s.history > 1e6 {
 		r.figure(fmt.Sprintf("history list length %s: purge lags, reads go through old versions", count(s.history)))
-		r.outside("old row versions that a long transaction keeps from being purged", r.Figures[len(r.Figures)-1], 0)
+		r.outside("old row versions that are not purged: a transaction that stays open keeps them, or purge is slower than the writes", r.Figures[len(r.Figures)-1], 0)
 	}
 	if s.active > 0 {
 		line := fmt.Sprintf("%s active, the longest for %.0f s",

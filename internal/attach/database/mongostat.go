@@ -149,10 +149,19 @@ func readMongostat(p *attach.Part) attach.Reading {
 		r.Means = "The cache is so full that operations have to evict pages themselves before they go on."
 		r.candidate("disk-wait", r.Figures[len(r.Figures)-1])
 		r.next("iostat -x 1 10", "whether the disk keeps up with what is written")
+	case len(queued) == 0:
+		r.Means = "The lengths of MongoDB's queues are not among these columns."
+		return r.done(attach.CannotTell)
 	case wait >= statQueue:
 		r.Means = "Operations wait in MongoDB's queues; for a lock, a ticket or the disk, the columns do not say."
 		r.next("db.currentOp({waitingForLock: true})", "who waits, and for what")
 		return r.done(attach.CannotTell)
+	case slices.Max(queued) >= statQueue:
+		r.Means = "Operations wait in MongoDB's queues in single samples, and not in the median."
+		r.next("db.currentOp({waitingForLock: true})", "while they wait: who, and for what")
+		return r.done(attach.CannotTell)
+	case slices.Max(queued) > 0:
+		r.Means = "Hardly anybody waits in MongoDB's queues."
 	default:
 		r.Means = "Nobody waits in MongoDB's queues."
 	}

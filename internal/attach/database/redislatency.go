@@ -107,7 +107,7 @@ func eventCause(event string) (cause, words string) {
 	case strings.HasPrefix(event, "expire"), strings.HasPrefix(event, "eviction"), event == "active-defrag-cycle":
 		return "event-loop", "expiry, eviction or defragmentation on the one thread"
 	}
-	return "", "an event of the latency monitor"
+	return "", "an event of the latency monitor, in which the main thread did not go on"
 }
 
 // spike is an event with its times in milliseconds.
@@ -121,13 +121,12 @@ type spike struct {
 func judgeSpikes(r *result, list []spike) {
 	slices.SortStableFunc(list, func(a, b spike) int { return int(b.average - a.average) })
 	for i, s := range list {
-		line := fmt.Sprintf("%s: %s, on average %s, at worst %s", s.event, times(s.n),
-			dur(s.average/1e3), dur(s.worst/1e3))
+		line := fmt.Sprintf("%s: %s, on average %s", s.event, times(s.n), dur(s.average/1e3))
 		if s.n == 0 {
 			line = fmt.Sprintf("%s: last %s", s.event, dur(s.average/1e3))
-			if s.worst >= 0 {
-				line += ", at worst " + dur(s.worst/1e3)
-			}
+		}
+		if s.worst >= 0 {
+			line += ", at worst " + dur(s.worst/1e3)
 		}
 		r.figure(line)
 		cause, words := eventCause(s.event)
@@ -155,8 +154,6 @@ func judgeSpikes(r *result, list []spike) {
 		case s.event == "fork":
 			r.candidate("syscall-stall", line)
 			r.next("redis-cli INFO | grep -E 'latest_fork_usec|used_memory_human'", "a fork takes about 10 to 20 ms for each GB")
-		default:
-			r.candidate("syscall-stall", line)
 		}
 		if r.Means == "" {
 			r.Means = strings.ToUpper(words[:1]) + words[1:] + "."
@@ -174,7 +171,10 @@ func readDoctor(p *attach.Part) attach.Reading {
 			v, _ := number(m[2])
 			s.n = int(v)
 			s.average, _ = number(m[3])
-			s.worst, _ = number(m[6])
+			s.worst = -1
+			if v, ok := number(m[6]); ok && m[6] != "" {
+				s.worst = v
+			}
 			list = append(list, s)
 		}
 		huge = huge || strings.Contains(l.Text, "huge pages")

@@ -214,10 +214,8 @@ func redisJudge(r *result, n []int, copied float64) {
 			"A fork failed for lack of memory: Redis cannot save, and by its settings may refuse writes.")
 	}
 	if forks > 0 && copied >= 100 {
-		r.candidate("page-fault", fmt.Sprintf("%s, and up to %s MB copied page by page beside it",
-			attach.Plural(forks, "fork"), count(copied)))
 		r.Means = cmp.Or(r.Means,
-			"Redis forks: the fork itself holds its thread, and each page written after it is copied first.")
+			"Redis forks: the fork itself holds its thread, and each page written after it is copied first. How long that took these lines do not say.")
 		r.next("redis-cli INFO stats | grep latest_fork_usec", "how long the last fork held the thread")
 	}
 	if n[6]+n[7]+n[8] > 0 {
@@ -231,6 +229,8 @@ func redisJudge(r *result, n []int, copied float64) {
 type redisLoad struct {
 	from, to    time.Time // of the loading
 	parts       []string  // files with the time each took
+	longest     float64   // of several starts, s
+	of          []string  // the parts of that
 	first, last float64   // the buffer beside a rewrite, in MB
 	most        float64
 }
@@ -243,6 +243,10 @@ var (
 )
 
 func (d *redisLoad) line(at, text string) {
+	if strings.Contains(text, "Ready to accept connections") || strings.Contains(text, "Redis is starting") {
+		d.close()
+		return
+	}
 	if m := redisBuffer.FindStringSubmatch(text); m != nil {
 		d.last, _ = number(m[1])
 		if d.most == 0 {
@@ -265,15 +269,24 @@ func (d *redisLoad) line(at, text string) {
 	}
 }
 
-func (d *redisLoad) tell(r *result) {
+// close ends one loading, of which the longest counts.
+func (d *redisLoad) close() {
 	took := d.to.Sub(d.from).Seconds()
 	if took < 0 {
 		took += 24 * 3600 // over midnight
 	}
-	if took >= 1 {
-		line := "loading its data took " + dur(took)
-		if len(d.parts) > 0 {
-			line += " by the lines' times: " + strings.Join(d.parts, ", ")
+	if took > d.longest {
+		d.longest, d.of = took, d.parts
+	}
+	d.from, d.to, d.parts = time.Time{}, time.Time{}, nil
+}
+
+func (d *redisLoad) tell(r *result) {
+	d.close()
+	if d.longest >= 1 {
+		line := "loading its data took " + dur(d.longest)
+		if len(d.of) > 0 {
+			line += " by the lines' times: " + strings.Join(d.of, ", ")
 		}
 		r.figure(line)
 		r.Means = "While Redis loads its data after a start, it answers each command with LOADING: probes and clients fail for so long."

@@ -41,7 +41,7 @@ func readBgwriter(r *result, t *sqlTable) {
 	}
 	row := t.rows[0]
 	timed, asked := num(row, "checkpoints_timed", "num_timed"), num(row, "checkpoints_req", "num_requested")
-	r.figure(fmt.Sprintf("%s checkpoints by time, %s because the log was full", count(timed), count(asked)))
+	r.figure(fmt.Sprintf("%s checkpoints by time, %s asked for: because the log was full, or by a command", count(timed), count(asked)))
 	if n := num(row, "buffers_backend"); n > 0 {
 		r.figure(fmt.Sprintf("%s buffers written by backends themselves, of them %s with fsync",
 			count(n), count(num(row, "buffers_backend_fsync"))))
@@ -49,7 +49,7 @@ func readBgwriter(r *result, t *sqlTable) {
 	r.Boot = true
 	r.Means = "Counters since they were reset."
 	if asked > timed && asked >= 10 {
-		r.Means = "Most checkpoints came because the log was full (max_wal_size): each writes all dirty buffers, and slows down what runs meanwhile."
+		r.Means = "Most checkpoints were asked for, as a rule because the log was full (max_wal_size): each writes all dirty buffers, and slows down what runs meanwhile."
 	}
 	r.Not = "Whether a statement waited for a checkpoint."
 	r.next("log_checkpoints = on, then the log", "how long each checkpoint took, and its fsync")
@@ -108,7 +108,16 @@ func deadRows(r *result, row map[string]string) {
 func readPlainActivity(r *result, t *sqlTable) {
 	n := map[string]int{}
 	for _, row := range t.rows {
-		n[valueOf(row, "state")]++
+		state := valueOf(row, "state")
+		if now := row["current_query"]; now != "" { // until PostgreSQL 9.1
+			switch state = "active"; {
+			case strings.HasPrefix(now, "<IDLE> in transaction"):
+				state = "idle in transaction"
+			case strings.HasPrefix(now, "<IDLE>"):
+				state = "idle"
+			}
+		}
+		n[state]++
 	}
 	r.Glance = true
 	r.figure(fmt.Sprintf("%d of %d connections are active, %d idle in a transaction", n["active"],
@@ -121,7 +130,7 @@ func readPlainActivity(r *result, t *sqlTable) {
 		}
 	}
 	if waiting > 0 {
-		line := fmt.Sprintf("%d of %d active connections wait for a lock (waiting = t)", waiting, n["active"])
+		line := fmt.Sprintf("%d of %d connections wait for a lock (waiting = t)", waiting, len(t.rows))
 		r.figure(line)
 		r.Means = ""
 		r.outside("a lock in the database's own tables, which another transaction holds", line, 0)

@@ -2,6 +2,8 @@ package database
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
@@ -291,9 +293,15 @@ func readPools(p *attach.Part) attach.Reading {
 	pools, blocked, listed := 0, 0.0, false
 	cassandra := strings.HasPrefix(strings.TrimSpace(p.Lines[0].Text), "Pool Name") &&
 		strings.HasSuffix(strings.TrimSpace(p.Lines[0].Text), "All time blocked")
+	refused, at := map[string]float64{}, slices.Index(strings.Fields(p.Lines[0].Text), "rejected")
 	for _, l := range p.Lines[1:] {
 		t := strings.TrimSpace(l.Text)
 		f := strings.Fields(t)
+		if at > 0 && at < len(f) && len(refused) < mostOwners {
+			if v, ok := number(f[at]); ok && v > 0 {
+				refused[f[1]] += v
+			}
+		}
 		switch {
 		case strings.HasPrefix(t, "Message type"):
 			listed = true
@@ -339,6 +347,9 @@ func readPools(p *attach.Part) attach.Reading {
 	if lost != "" {
 		r.figure(lost)
 	}
+	if len(refused) > 0 {
+		r.figure(fmt.Sprintf("%s tasks were refused since the nodes' start, %s", count(attach.Sum(slices.Collect(maps.Values(refused)))), chiefly(refused, "of the pool ")))
+	}
 	if most >= 10 && !strings.HasPrefix(who, "Compaction") {
 		r.candidate("pool-exhaustion", who)
 		r.candidate("disk-wait", "threads of the pool may wait for the disk")
@@ -348,7 +359,7 @@ func readPools(p *attach.Part) attach.Reading {
 		r.Not += " Which messages were dropped, these lines do not say."
 	}
 	r.next("the same twice, ten seconds apart", "whether the queue stays")
-	if waiting == 0 {
+	if waiting == 0 && len(refused) == 0 {
 		return r.done(attach.Healthy)
 	}
 	return r.done(attach.CannotTell)

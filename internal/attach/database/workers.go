@@ -52,27 +52,40 @@ func readPHPFPM(p *attach.Part) attach.Reading {
 	}
 	r := &result{}
 	r.Title, r.Glance = "PHP-FPM status"+name, true
-	waiting := fmt.Sprintf("%.0f requests wait for a worker now, %.0f at the worst",
-		v["listen queue"], v["max listen queue"])
-	busy := fmt.Sprintf("%.0f of %.0f workers are busy, %.0f idle; the limit of workers was reached %s", v["active processes"], v["total processes"], v["idle processes"], times(int(min(v["max children reached"], 1e9))))
+	_, idleSaid := v["idle processes"]
+	waiting := fmt.Sprintf("%.0f requests wait for a worker now", v["listen queue"])
+	if most, said := v["max listen queue"]; said {
+		waiting += fmt.Sprintf(", %.0f at the worst", most)
+	}
+	busy := fmt.Sprintf("%.0f workers are busy", v["active processes"])
+	if all, said := v["total processes"]; said && idleSaid {
+		busy = fmt.Sprintf("%.0f of %.0f workers are busy, %.0f idle", v["active processes"], all, v["idle processes"])
+	}
+	if n, said := v["max children reached"]; said {
+		busy += "; the limit of workers was reached " + timesOr(int(min(n, 1e9)), "never")
+	}
 	r.figure(waiting)
 	r.figure(busy)
 	if s, n := v["start since"], v["accepted conn"]; s > 0 && n > 0 {
 		line := fmt.Sprintf("%s requests a second in the mean since the start", three(n/s))
-		if v["idle processes"] == 0 && v["active processes"] > 0 {
+		if idleSaid && v["idle processes"] == 0 && v["active processes"] > 0 {
 			line += fmt.Sprintf(": if all workers were busy, each took %s", dur(v["active processes"]*s/n))
 		}
 		r.figure(line)
 	}
 	r.Not = "What the workers do meanwhile: CPU, a database or another server. Its slow requests are 0 where no slowlog is set."
 	switch {
-	case v["listen queue"] > 0 && v["idle processes"] == 0:
+	case v["listen queue"] > 0 && idleSaid && v["idle processes"] == 0:
 		r.found("pool-exhaustion", finding.Possible, waiting+"; "+busy, 0)
 		r.Means = "Requests queue for a worker, and none is free: what the workers wait for decides."
 		r.next("request_slowlog_timeout = 2s, then the slowlog", "where the workers are when a request takes long")
 	case v["max children reached"] > 0:
 		r.candidate("pool-exhaustion", busy)
 		r.Means = "No request waits at this instant; the limit of workers was reached before."
+	case v["listen queue"] > 0:
+		r.Means = "Requests wait for a worker at this instant, and workers are free or not counted here: a burst looks like that."
+	case !idleSaid || v["idle processes"] == 0:
+		r.Means = "No request waits for a worker at this instant."
 	default:
 		r.Means = "Workers are free, and no request waits for one at this instant."
 		return r.done(attach.Healthy)
