@@ -8,6 +8,7 @@
 //	facts.go          facts for rules over several parts; how a reading is gathered
 //	numbers.go        durations and numbers, read and printed
 //	tidbslow.go       TiDB's slow log
+//	tidbslow_old.go   of it: records of TiDB 2.1 and before, in one line
 //	tidbslow_read.go  what an entry says of retries, and of TiKV's part
 //	tidbexpensive.go  TiDB's statements that still run; TiKV's timestamps that lag
 //	tidbretries.go    what TiDB tried again: conflicts of transactions, requests that failed
@@ -24,7 +25,8 @@
 //	etcd.go           etcd's log
 //	etcdlevels.go     and its warnings and errors of what is not slow
 //	etcdmetrics.go    etcd's histograms, and what Prometheus answers of them
-//	redis.go          Redis' SLOWLOG and INFO
+//	redis.go          Redis' INFO
+//	redisslow.go      Redis' SLOWLOG
 //	redisstats.go     of INFO: what commands took since the start
 //	redisconfig.go    answers to CONFIG GET
 //	redislatency.go   Redis' latency monitor, and redis-cli's PING
@@ -37,6 +39,7 @@
 //	pgstate.go        pg_stat_activity
 //	pgplan.go         PostgreSQL's plans: nodes and their times
 //	pgplan_read.go    what a plan of PostgreSQL or MySQL says
+//	planrows.go       how many rows a plan reads for those that it gives
 //	flatplan.go       plans whose indentation was lost
 //	mysqlplan.go      MySQL's plans as a tree
 //	innodb.go         InnoDB's status
@@ -50,7 +53,7 @@
 //	mysqlwaits.go     of the processlist: who waits longest for a lock, and who may have it
 //	mysqlcomma.go     of it: a processlist with commas
 //	mysqllog.go       MySQL's error log: the page cleaner
-//	explain.go        MySQL's EXPLAIN, pg_locks
+//	explain.go        MySQL's EXPLAIN and MariaDB's ANALYZE as tables; pg_locks
 //	planjson.go       plans as JSON
 //	mongo.go          MongoDB's slow operations
 //	hotthreads.go     Elasticsearch's hot threads
@@ -60,6 +63,7 @@
 //	sqlviews.go       tables of which it is known what they say: locks, statements, waits
 //	mssql.go          of them: what sessions of SQL Server wait for; tables below strokes
 //	mssqlstats.go     of them: SQL Server's sums of waits
+//	poolerlog.go      logs of PgBouncer and Pgpool-II
 //	pgbouncer.go      of them: PgBouncer's pools
 //	sqlmore.go        ClickHouse's query_log, PgHero's list
 //	tidbviews.go      TiDB's tables of transactions and of deadlocks
@@ -72,6 +76,8 @@
 //	elasticrejected.go  tasks that Elasticsearch refused
 //	fpmlog.go         PHP-FPM's log
 //	workers.go        PHP-FPM's status, mongotop
+//	replication.go    how far replicas are behind; redis-cli --stat
+//	mongoexplain.go   MongoDB's explain; slow operations with a line for each value
 //	mongostate.go     MongoDB's serverStatus and currentOp
 //	mongolate.go      its own slow serverStatus; locks of currentOp, as Python prints it too
 //	clickhouse.go     the figures below a result of ClickHouse's client
@@ -88,5 +94,6 @@
 //	rabbitmq.go       RabbitMQ's alarms
 //	proxyerrors.go    what nginx and HAProxy say of servers behind them
 //	accesslog.go      logs of HAProxy and nginx with times
+//	routerlog.go      access logs of Traefik and Caddy
 //	envoylog.go       logs of Envoy
 package database

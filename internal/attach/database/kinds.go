@@ -15,6 +15,8 @@ func Kinds() []*attach.Kind {
 		mongotop, kafka, envoyLog, mongoLate, dotnetCounters,
 		hikari, rabbit, mysqlLog, etcdMetrics, tidbExpensive, tidbRetries, tikvResolved, cockroach,
 		mongostat, elasticRejected, fpmLog, apiTrace, rdKafka, proxyErrors, clickhouse, houseLog,
-		kafkaGroup, rabbitQueues, elasticSlow, psqlTable}
+		kafkaGroup, rabbitQueues, elasticSlow, psqlTable,
+		mongoExplain, mongoPrinted, poolerLog, routerLog,
+		mongoLag, redisStat}
 	return append(known, sqlKind(known), psqlSingle(known))
 }

@@ -43,7 +43,8 @@ var (
 	mongoPlan  = pattern.New(`planSummary"?: ?"?(COLLSCAN|IXSCAN|IDHACK|COUNT\w*|EOF|[A-Z_]+)`)
 	mongoDocs  = pattern.New(`(?:docsExamined|nscannedObjects)"? ?: ?(\d+)`)
 	mongoKeys  = pattern.New(`(?:keysExamined"?|nscanned) ?: ?(\d+)`)
-	mongoSent  = pattern.New(`\bnreturned"?:(\d+)`)
+	mongoSent  = pattern.New(`\bnreturned"?: ?(\d+)`)
+	mongoNS    = pattern.New(`"ns"? ?: ?"([^"]{1,120})"|(?:^|[\]\s])(?:command|query|find|insert|update|remove|getmore|aggregate) ([\w$-]+\.[^\s:]{1,120}) `)
 	mongoSort  = pattern.New(`\b(?:hasSortStage|scanAndOrder)"?: ?(?:1|true)\b`) // no index has the order
 	mongoSkip  = pattern.New(`"skip":(\d+),`)
 	mongoRead  = pattern.New(`timeReadingMicros"?: ?(\d+)`)
@@ -51,8 +52,9 @@ var (
 	mongoLock  = pattern.New(`timeAcquiringMicros"?: ?\{([^}]*)\}`)
 	mongoFlow  = pattern.New(`flowControl"?: ?\{[^}]*timeAcquiringMicros"?: ?(\d+)`)
 	mongoWC    = pattern.New(`waitForWriteConcernDurationMillis"?: ?(\d+)`)
-	mongoHeld  = pattern.New(`\blocks\(micros\)((?: [rRwW]:\d+)+)`)     // before 3.0
-	mongoAll   = pattern.New(`(?:\$match|filter|query|\bq)"?: ?\{ ?\}`) // it asks for all documents
+	mongoHeld  = pattern.New(`\blocks\(micros\)((?: [rRwW]:\d+)+)`)                                                   // before 3.0
+	mongoGroup = pattern.New(`\$(?:group|count|bucket|sortByCount|facet)\b|"?\b(?:count|distinct|mapReduce)"? ?: ?"`) // few rows are wanted of many
+	mongoAll   = pattern.New(`(?:\$match|filter|query|\bq)"?: ?\{ ?\}`)                                               // it asks for all documents
 	mongoMicro = pattern.New(`"?[rwRW]"?: ?(\d+)`)
 )
 
@@ -84,6 +86,9 @@ func mongoRecord(lines []paste.Line) (string, int) {
 	}
 	if isMongo(lines[0].Text) {
 		return lines[0].Text, 1
+	}
+	if text, n := mongoPretty(lines); n > 0 {
+		return text, n
 	}
 	if !mongoStart.MatchString(lines[0].Text) {
 		return "", 0
@@ -139,8 +144,29 @@ type mongoSums struct {
 	concern, total, docs, scanned float64
 	clashes, clashed, held        float64
 	scans, every, cut             int
+	on                            string // the collection of the longest one
+	mostMS                        float64
 	sent                          []float64 // what the largest scan returned; none: not said
 	sorts                         bool      // and whether it sorted that itself
+	wide                          mongoUse  // of operations with an index, the one that read most
+	vain                          float64   // the time of all that read much for nothing, s
+}
+
+// mongoUse is what an operation read, and what it returned.
+type mongoUse struct{ docs, keys, sent float64 }
+
+// inVain reports whether an operation read far more than it returned.
+func (u mongoUse) inVain() bool {
+	read := max(u.docs, u.keys)
+	return read >= manyRows && read >= 10*max(1, u.sent)
+}
+
+func (u mongoUse) String() string {
+	line := fmt.Sprintf("%s documents examined, %s returned", count(u.docs), count(u.sent))
+	if u.keys > 0 {
+		line += fmt.Sprintf("; %s keys of an index", count(u.keys))
+	}
+	return line
 }
 
 // examined is how many documents an operation read. Before 2.6 one figure stood for keys and
@@ -173,6 +199,12 @@ func sumMongo(p *attach.Part) (s mongoSums) {
 		if ms == 0 && mongoCut.MatchString(l.Text) && !strings.Contains(l.Text, `"durationMillis":`) {
 			s.cut++
 		} else {
+			if ms > s.mostMS {
+				if s.mostMS, s.on = ms, ""; mongoNS.MatchString(l.Text) {
+					m := mongoNS.FindStringSubmatch(l.Text)
+					s.on = m[1] + m[2]
+				}
+			}
 			s.took = append(s.took, ms/1e3)
 		}
 		s.total += ms / 1e3
@@ -190,6 +222,14 @@ func sumMongo(p *attach.Part) (s mongoSums) {
 				s.docs, s.sent, s.sorts = docs, counted(nil, mongoSent, l.Text), mongoSort.MatchString(l.Text)
 			}
 			s.every += len(mongoAll.FindAllString(l.Text, 1))
+		} else if sent := counted(nil, mongoSent, l.Text); len(sent) > 0 {
+			u := mongoUse{examined(l.Text), attach.Sum(counted(nil, mongoKeys, l.Text)), sent[0]}
+			if max(u.docs, u.keys) > max(s.wide.docs, s.wide.keys) {
+				s.wide = u
+			}
+			if u.inVain() && !mongoGroup.MatchString(l.Text) {
+				s.vain += ms / 1e3
+			}
 		}
 		s.held = max(s.held, slices.Max(append(microTimes(mongoHeld, l.Text), 0)))
 		s.locks += attach.Sum(microTimes(mongoLock, l.Text))
@@ -203,7 +243,11 @@ func readMongo(p *attach.Part) attach.Reading {
 	if len(s.took) == 0 {
 		return mongoBroken(r, p, s.scans, s.cut, s.docs)
 	}
-	r.figure("duration: " + spread(s.took))
+	took := "duration: " + spread(s.took)
+	if s.on != "" {
+		took += "; the longest on " + short(s.on)
+	}
+	r.figure(took)
 	r.fact(FactStatement, attach.Median(s.took)*1e3, "")
 	r.Not = "Only operations above slowms are in it."
 	if mongoProf.MatchString(p.Lines[0].Text) {
@@ -252,6 +296,11 @@ func readMongo(p *attach.Part) attach.Reading {
 		} else {
 			r.next("db.COLLECTION.explain('executionStats')", "shows whether an index is missing")
 		}
+	case s.vain >= 0.5*s.total:
+		line := "the one that read most: " + s.wide.String()
+		r.figure(line)
+		r.outside("the plan: it reads far more by its index than it returns", line, ratio(s.vain, s.total))
+		r.next("db.COLLECTION.explain('executionStats')", "shows which index would find fewer")
 	case s.reading >= 0.5*s.total:
 		line := fmt.Sprintf("reading into its cache %s of %s", dur(s.reading), dur(s.total)) + readRate(s.read, s.reading)
 		r.figure(line)
@@ -270,6 +319,9 @@ func readMongo(p *attach.Part) attach.Reading {
 			if part.took >= 0.1*s.total {
 				r.figure(fmt.Sprintf("%s %s of %s", part.what, dur(part.took), dur(s.total)))
 			}
+		}
+		if max(s.wide.docs, s.wide.keys) >= fewestRead {
+			r.figure("the one that read most: " + s.wide.String())
 		}
 		r.Means = "What most of their time was spent with is not in the lines."
 		if s.scans > 0 {
@@ -320,12 +372,7 @@ func mongoBroken(r *result, p *attach.Part, scans, cut int, docs float64) attach
 		}
 	}
 	if most > 0 {
-		line := fmt.Sprintf("the one that read most: %s documents examined, %s returned",
-			count(most), count(returned))
-		if keys > 0 {
-			line += fmt.Sprintf("; %s keys of an index", count(keys))
-		}
-		r.figure(line)
+		r.figure("the one that read most: " + mongoUse{most, keys, returned}.String())
 	}
 	if skipped >= manySkipped {
 		r.figure(fmt.Sprintf("it asks to skip %s: each of these is walked over", count(skipped)))

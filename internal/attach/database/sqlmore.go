@@ -36,6 +36,58 @@ func readHouseQueries(r *result, t *sqlTable) {
 		"what it waited for: OSIOWaitMicroseconds, OSCPUWaitMicroseconds, NetworkReceiveElapsedMicroseconds")
 }
 
+var clockTime = pattern.New(`^(\d{1,3}):(\d\d):(\d\d(?:\.\d+)?)$`)
+
+// clock reads a duration as MySQL's type TIME has it, in s; without colons it is a number of them.
+func clock(s string) float64 {
+	m := clockTime.FindStringSubmatch(strings.TrimSpace(s))
+	if m == nil {
+		v, _ := number(s)
+		return v
+	}
+	h, _ := number(m[1])
+	minutes, _ := number(m[2])
+	s60, _ := number(m[3])
+	return 3600*h + 60*minutes + s60
+}
+
+// readSlowTable reads rows of mysql.slow_log.
+func readSlowTable(r *result, t *sqlTable) {
+	var worst map[string]string
+	for _, row := range t.rows {
+		if worst == nil || clock(row["query_time"]) > clock(worst["query_time"]) {
+			worst = row
+		}
+	}
+	if worst == nil {
+		return
+	}
+	took, lock := clock(worst["query_time"]), clock(worst["lock_time"])
+	examined, sent := num(worst, "rows_examined"), num(worst, "rows_sent")
+	text := valueOf(worst, "sql_text", "info", "query")
+	line := fmt.Sprintf("the slowest: %s, %s rows examined, %s sent", dur(took), count(examined), count(sent))
+	if text != "" {
+		line += ": " + short(text)
+	}
+	r.figure(line)
+	r.fact(FactStatement, took*1e3, "")
+	r.Not = "Only statements above long_query_time are in it, and not whether rows came from memory or from the disk."
+	switch {
+	case sleeps(text, took):
+		r.Means = "The statement calls SLEEP or BENCHMARK: it takes the time on purpose."
+	case lock >= 0.5*took && took >= quick:
+		line := fmt.Sprintf("Lock_time %s of %s", dur(lock), dur(took))
+		r.figure(line)
+		r.outside("a lock in the database's own tables", line, ratio(lock, took))
+	case examined >= manyExamined && sent < examined/10 && !slowWrites.MatchString(text) && examined >= slowScan*took:
+		r.outside("the plan: it examines many rows", line, 1)
+		r.next("EXPLAIN the statement", "shows what it reads, and by which index")
+	default:
+		r.Means = "What the slowest statement waited for, no column says."
+		r.next("EXPLAIN ANALYZE the statement (MariaDB: ANALYZE)", "runs it and has actual rows and times")
+	}
+}
+
 // heroFelt is a mean in s that a request feels.
 const heroFelt = 0.1
 

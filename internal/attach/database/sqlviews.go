@@ -25,21 +25,29 @@ var sqlViews = []sqlView{
 	{"locks of performance_schema", []string{"object_type lock_type lock_status",
 		"engine lock_mode lock_status", "engine_transaction_id lock_status",
 		"lock_mode lock_status lock_data"}, readPSLocks},
+	{"state of a replica", []string{"slave_io_running slave_sql_running", "replica_io_running replica_sql_running",
+		"slave_sql_running seconds_behind_master"}, readReplica},
+	{"pg_stat_replication", []string{"application_name state replay_lag", "pid state sent_lsn",
+		"application_name state replay_lsn", "client_addr state replay_lag"}, readReplicas},
+	{"ProxySQL's digests", []string{"digest_text count_star sum_time"},
+		readStatements(1e-6, "since ProxySQL's counters were reset", "digest_text", "count_star", "sum_time", "max_time")},
 	{"performance_schema statements", []string{"digest_text count_star sum_timer_wait",
 		"digest_text count_star avg_timer_wait", "digest_text sum_timer_wait"},
-		readStatements(1e-12, "digest_text", "count_star", "sum_timer_wait", "max_timer_wait")},
+		readStatements(1e-12, sinceReset, "digest_text", "count_star", "sum_timer_wait", "max_timer_wait")},
 	{"TiDB statements summary", []string{"digest_text exec_count avg_latency",
 		"digest_text avg_latency", "digest_text sum_latency"},
-		readStatements(1e-9, "digest_text", "exec_count", "sum_latency", "max_latency")},
+		readStatements(1e-9, inWindow, "digest_text", "exec_count", "sum_latency", "max_latency")},
 	{"sys.statement_analysis", []string{"query exec_count total_latency",
-		"query exec_count avg_latency"}, readStatements(0, "query", "exec_count", "total_latency", "max_latency")},
+		"query exec_count avg_latency"}, readStatements(0, sinceReset, "query", "exec_count", "total_latency", "max_latency")},
 	{"pg_stat_statements", []string{"query calls total_exec_time", "query calls mean_exec_time",
 		"query calls total_time", "query calls mean_time"},
-		readStatements(1e-3, "query", "calls", "total_exec_time total_time", "max_exec_time max_time")},
+		readStatements(1e-3, sinceReset, "query", "calls", "total_exec_time total_time", "max_exec_time max_time")},
 	{"TiDB slow queries", []string{"query_time process_time", "query_time wait_time",
 		"query_time txn_start_ts", "query_time conn_id", "query_time plan_digest",
 		"query_time parse_time", "time query_time query", "query_time cop_time",
 		"query_time request_count"}, readSlowRows},
+	{"MySQL's slow log as a table", []string{"query_time lock_time rows_examined",
+		"start_time query_time rows_examined"}, readSlowTable},
 	{"performance_schema waits", []string{"event_name sum_timer_wait", "event_name timer_wait",
 		"event_name avg_timer_wait"}, readPSWaits(1e-12, "event_name", "count_star", "sum_timer_wait timer_wait")},
 	{"sys waits", []string{"events total_latency", "event total_latency"},
@@ -99,18 +107,24 @@ func short(s string) string {
 }
 
 func readBlocked(r *result, t *sqlTable) {
-	oldest, who := 0.0, ""
-	n := 0
-	for _, row := range t.rows {
+	oldest := 0.0
+	waiters, holders := map[string]bool{}, map[string]int{}
+	for i, row := range t.rows {
 		holder := valueOf(row, "blocking_pid", "pg_blocking_pids", "blocking_trx_id",
 			"blocking_engine_transaction_id", "current_holding_trx_id")
 		if holder == "" || holder == "{}" {
 			continue
 		}
-		n++
-		age := num(row, "wait_age_secs")
-		if age > oldest || who == "" {
-			oldest, who = max(oldest, age), holder
+		// One that waits for several holders has several rows.
+		waiters[cmp.Or(valueOf(row, "waiting_pid", "blocked_pid", "waiting_trx_id", "requesting_trx_id",
+			"requesting_engine_transaction_id", "trx_id", "pid"), fmt.Sprint("row ", i))] = true
+		holders[holder]++
+		oldest = max(oldest, num(row, "wait_age_secs"))
+	}
+	who, n := "", len(waiters)
+	for _, h := range attach.Largest(holders) {
+		if who == "" || waiters[who] && !waiters[h] { // one that waits itself is no end of the chain
+			who = h
 		}
 	}
 	if n == 0 {
@@ -120,7 +134,7 @@ func readBlocked(r *result, t *sqlTable) {
 	}
 	line := fmt.Sprintf("%d wait for a lock that another transaction holds; holder: %s", n, short(who))
 	if oldest > 0 {
-		line += fmt.Sprintf(", for %s so far", dur(oldest))
+		line += fmt.Sprintf(", the longest wait %s so far", dur(oldest))
 	}
 	r.figure(line)
 	r.Glance = true
@@ -200,9 +214,15 @@ func readPSLocks(r *result, t *sqlTable) {
 	}
 }
 
+// sinceReset is for how long most counters of statements count, and inWindow is TiDB's.
+const (
+	sinceReset = "since its counters were reset"
+	inWindow   = "in the time that the summary is of, which is 30 min by default"
+)
+
 // readStatements reads sums by statement; unit is of the times, in seconds. Names are lists of
 // columns of which the first that is there counts.
-func readStatements(unit float64, text, calls, total, longest string) func(*result, *sqlTable) {
+func readStatements(unit float64, since, text, calls, total, longest string) func(*result, *sqlTable) {
 	return func(r *result, t *sqlTable) {
 		type use struct {
 			text       string
@@ -234,8 +254,8 @@ func readStatements(unit float64, text, calls, total, longest string) func(*resu
 			r.figure(s + ": " + short(u.text))
 		}
 		r.Boot = true
-		r.Means = "It names the statements that took most of the server's time since its counters were reset; the time may be waits for locks or disks."
-		r.Not = "These are sums since the counters were reset: a mean hides the slow calls, and nothing says that it is so now."
+		r.Means = "It names the statements that took most of the server's time " + since + "; the time may be waits for locks or disks."
+		r.Not = "These are sums " + since + ": a mean hides the slow calls, and nothing says that it is so now."
 		r.next("the same query twice, some minutes apart", "what was added: calls and time of now")
 	}
 }
