@@ -85,20 +85,59 @@ const maxCycles = 200_000
 type run struct {
 	cycles []cycle
 	source string
+	cut    cycle // the head of a line behind them whose end is cut off; n 0: there is none
 }
 
-// runs divides a part by process: a logger's prefix tells them apart, and a number that falls is
-// another start.
+// mostOpen is how many processes may write their cycles by turns where no prefix tells them apart.
+const mostOpen = 8
+
+// goesOn returns the run that a cycle belongs to: of those whose last cycle has the number before,
+// the one whose cycle was the shortest time ago; else the one above, if number and time grow. nil:
+// it is of another start.
+func goesOn(open []*run, c cycle) (best *run) {
+	for i := len(open) - 1; i >= 0; i-- {
+		last := open[i].last()
+		if c.n == last.n+1 && c.at >= last.at && (c.ps == last.ps || c.ps == 0 || c.whole) &&
+			(best == nil || c.at-last.at < c.at-best.last().at) {
+			best = open[i]
+		}
+	}
+	if n := len(open); best == nil && n > 0 && c.n > open[n-1].last().n && c.at >= open[n-1].last().at {
+		best = open[n-1]
+	}
+	return best
+}
+
+func (r *run) last() cycle { return r.cycles[len(r.cycles)-1] }
+
+// rested reports whether the runtime forced a cycle: it lets none be later than this.
+func (r *run) rested(c cycle) bool {
+	n := len(r.cycles)
+	return n > 0 && c.n == r.cycles[n-1].n+1 && !c.forced && c.at-r.cycles[n-1].at >= forcedAfter
+}
+
+// lastly puts a run to the end of those that may go on, and leaves out the oldest of too many.
+func lastly(open []*run, r *run) []*run {
+	if n := len(open); n > 0 && open[n-1] == r {
+		return open
+	}
+	open = append(slices.DeleteFunc(open, func(o *run) bool { return o == r }), r)
+	return open[max(0, len(open)-mostOpen):]
+}
+
+// runs divides a part by process: a logger's prefix tells them apart, and a number that goes on with
+// none of the runs above is another start.
 func runs(p *attach.Part) (out []*run, flaws []string) {
-	last := map[string]*run{}
+	open := map[string][]*run{}
 	late := map[string]bool{} // the line above, of the same source, says that the next cycle is forced
 	damaged, held := 0, 0
 lines:
 	for i := 0; i < len(p.Lines); i++ {
 		line := p.Lines[i]
+		key := fmt.Sprint(line.Source, line.PID)
 		at := gctraceAt(line.Text)
 		if at < 0 {
-			late[fmt.Sprint(line.Source, line.PID)] = forcedLine(line.Text)
+			late[key] = forcedLine(line.Text)
 			continue
 		}
 		for _, text := range cyclesIn(line.Text[at:]) {
@@ -110,10 +149,14 @@ lines:
 				if damaged++; damaged <= 3 {
 					flaws = append(flaws, fmt.Sprintf("line %d: a gctrace line that is cut or damaged", line.N))
 				}
+				if head, is := parseHead(text); is {
+					if r := goesOn(open[key], head); r != nil {
+						r.cut = head
+					}
+				}
 				continue
 			}
-			key := fmt.Sprint(line.Source, line.PID)
-			r := last[key]
+			r := goesOn(open[key], c)
 			if c.ps == 0 && c.at >= 0 {
 				if r == nil {
 					continue // the only line, without the Ps: no share follows
@@ -124,16 +167,16 @@ lines:
 				flaws = append(flaws, fmt.Sprintf("line %d: more than %d cycles: the rest is left out", line.N, maxCycles))
 				break lines
 			}
-			c.late, late[key] = late[key], false
-			if r == nil || c.n <= r.cycles[len(r.cycles)-1].n || c.at < r.cycles[len(r.cycles)-1].at {
+			if r == nil {
 				r = &run{source: line.Source}
 				if len(out) == 0 { // mostly there is one, and it is long
 					r.cycles = make([]cycle, 0, min(len(p.Lines)-i, maxCycles))
 				}
-				last[key] = r
 				out = append(out, r)
 			}
+			c.late, late[key] = late[key] || r.rested(c), false
 			r.cycles = append(r.cycles, c)
+			open[key] = lastly(open[key], r)
 		}
 	}
 	if damaged > 3 {

@@ -10,6 +10,10 @@ import (
 // heapGrown is the size in MB from which a growing heap is worth a word.
 const heapGrown = 16
 
+// noGoal is a goal in MB that no machine has: the runtime prints what its number holds where GOGC
+// sets none.
+const noGoal = 1 << 40
+
 // rises reports whether most sizes are larger than the one before, and the last one is the largest.
 func rises(live []float64) bool {
 	up := 0
@@ -37,7 +41,7 @@ func heapFigure(cs []cycle, last cycle) string {
 	for _, c := range cs {
 		live, goal = append(live, c.live), append(goal, c.goal)
 	}
-	t := fmt.Sprintf("heap: %.0f MB live (median)", attach.Median(live))
+	t := fmt.Sprintf("heap: %.0f MB live%s", attach.Median(live), medianOf(cs))
 	if least, most := slices.Min(live), slices.Max(live); falls(live) {
 		t += fmt.Sprintf(", %.0f to %.0f MB", least, most)
 	}
@@ -52,6 +56,11 @@ func heapFigure(cs []cycle, last cycle) string {
 	}
 	switch least, most := slices.Min(goal), slices.Max(goal); {
 	case last.goal <= 0:
+	case last.goal >= noGoal:
+		t += ", no goal: the collector is switched off (GOGC=off, or a negative GOGC), and runs only when it is asked for"
+		if least < noGoal {
+			t += fmt.Sprintf("; before that a goal of %.0f MB at least", least)
+		}
 	case least > 0 && !alike(least, most):
 		t += fmt.Sprintf(", goal %.0f to %.0f MB, %.0f MB in the last cycle", least, most, last.goal)
 	default:

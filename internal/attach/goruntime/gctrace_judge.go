@@ -25,7 +25,10 @@ func judgeGC(g *attach.Reading, s gcSum, cs []cycle) {
 		judgeStretched(g, s, cs, stretched, long)
 	case s.start && (s.cpuShare >= gcLoss/2 || s.markShare >= gcMarking):
 		g.State = attach.CannotTell
-		g.Means = fmt.Sprintf("these are the program's first seconds, in which a heap mostly grows: GC used up to %.0f %% of the CPU (since the start, as printed), and that is not its steady state", mostSince(cs))
+		g.Means = fmt.Sprintf("these are the program's first %s: GC used up to %.0f %% of the CPU (since the start, as printed); whether it goes on so is not in them", seconds(cs[len(cs)-1].at), mostSince(cs))
+		if 2*s.forced >= len(cs) {
+			g.Means += "; the program asks for most of these cycles (runtime.GC), as benchmarks do before each run"
+		}
 		g.Next = []attach.Next{{Command: "GODEBUG=gctrace=1 for a minute under load",
 			Why: "cycles after the start decide"}}
 	case s.sparse:
@@ -76,20 +79,23 @@ const (
 
 	helpedLeast = 100.0 // ms of CPU in one cycle
 	helpedShare = 0.2   // of its marking
+	helpedCPUs  = 1.0   // while it marks
 
-	assistFew  = 3 // cycles; fewer only where they are not of the program's start
+	assistFew  = 3 // cycles; of fewer little is said, and of assists only if they are of no start
 	someCycles = 5 // of which it may be said how fast they follow each other
 )
 
-// helped adds the cycle in which the program's goroutines marked for longest, if that is much.
+// helped adds the cycle in which the program's goroutines marked for longest, if that is much: of
+// its marking, or of a CPU all the while.
 func helped(g *attach.Reading, cs []cycle) {
 	most := slices.MaxFunc(cs, func(a, b cycle) int { return cmp.Compare(a.assist, b.assist) })
 	share := ratio(most.assist, most.assist+most.workers+most.idleWorkers)
-	if most.assist < helpedLeast || share < helpedShare {
+	cpus := ratio(most.assist, most.mark)
+	if most.assist < helpedLeast || share < helpedShare && cpus < helpedCPUs {
 		return
 	}
-	g.Figures = append(g.Figures,
-		fmt.Sprintf("assists use %s of CPU in gc %d, %s of its marking", ms(most.assist), most.n, percent(share)))
+	g.Figures = append([]string{fmt.Sprintf("assists use %s of CPU in gc %d, %s of its marking: %.1f CPUs for the %s that it marks",
+		ms(most.assist), most.n, percent(share), cpus, ms(most.mark))}, g.Figures...)
 	g.Means += fmt.Sprintf("; in gc %d goroutines that allocated did %s of the marking, and were slower meanwhile", most.n, percent(share))
 }
 
@@ -201,7 +207,9 @@ func judgeFew(g *attach.Reading, s gcSum, cs []cycle) {
 		return
 	}
 	if last.sinceStart < 10 && s.worstStop < longStop {
-		g.State = attach.Healthy
+		if g.State = attach.Healthy; len(cs) < assistFew {
+			g.State = attach.CannotTell
+		}
 		g.Means = fmt.Sprintf("GC used %s of the CPU since the program started, and %s",
 			whole100(last.sinceStart), s.stopsAtMost())
 		g.Not = "how often cycles come: these are too few"
@@ -209,6 +217,7 @@ func judgeFew(g *attach.Reading, s gcSum, cs []cycle) {
 			g.Means = fmt.Sprintf("%s here; GC used %s of the CPU since the program started, and both stops of a cycle take %s at most", often(s.perSecond), whole100(last.sinceStart), ms(s.worstBoth))
 			g.Not = fmt.Sprintf("that it stays so: these are %s of it", seconds(s.span))
 		}
+		helped(g, cs)
 		assisting(g, s, cs)
 		return
 	}

@@ -199,8 +199,8 @@ func readConcurrent(r *run) attach.Reading {
 	cs, start := steady(r.cycles)
 	s := sumGC(cs)
 	s.start, s.printed = start, mostSince(cs)
-	g := attach.Reading{Title: gcTitle(r.cycles)}
-	last := r.cycles[len(r.cycles)-1]
+	g := attach.Reading{Title: gcTitle(r.cycles) + r.cutText()}
+	last := r.last()
 	if n := unreadable(cs); 2*n > len(cs) && s.worstStop < veryLong {
 		judgeCoarse(&g, s, cs, n)
 		return g
@@ -314,6 +314,15 @@ func gcTitle(cs []cycle) string {
 	return t
 }
 
+// cutText says that the cycle whose line is cut off was long after the one above.
+func (r *run) cutText() string {
+	if r.cut.n == 0 || !r.rested(r.cut) {
+		return ""
+	}
+	return fmt.Sprintf("; gc %d, whose line is cut off, came %s later, at %g s: the runtime forces one when there was none for %s",
+		r.cut.n, seconds(r.cut.at-r.last().at), r.cut.at, seconds(forcedAfter))
+}
+
 func often(perSecond float64) string {
 	if perSecond > 0 && perSecond < 1 {
 		return "one cycle every " + seconds(1/perSecond)
@@ -333,6 +342,10 @@ func forcedText(s gcSum, n int) (out string) {
 }
 
 func stopText(s gcSum) string {
+	if s.cycles == 1 && len(s.stops) == 2 {
+		return fmt.Sprintf("stop-the-world: %s (sweep termination) and %s (mark termination) of gc %d at %g s",
+			ms(s.stops[0]), ms(s.stops[1]), s.worst.n, s.worst.at)
+	}
 	phase := "sweep termination"
 	if s.worstSecond {
 		phase = "mark termination"
