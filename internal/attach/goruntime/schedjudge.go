@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/finding"
@@ -23,9 +24,39 @@ func (s *snapshot) detail() (out []string) {
 	}
 	if n > 0 {
 		out = append(out, fmt.Sprintf("of %s that the text lists, %d are runnable, %d running, %d in system calls and %d waiting",
-			count(n, "goroutine", "goroutines"), s.listed[1], s.listed[2], s.listed[3], s.listed[4]))
+			count(n, "goroutine", "goroutines"), s.listed[1], s.listed[2], s.listed[3], s.listed[4])+s.waitsFor())
 	}
 	return out
+}
+
+// waitsFor says what the goroutines wait for that a sample lists, but for the runtime's own.
+func (s *snapshot) waitsFor() string {
+	var parts []string
+	for _, reason := range byMost(s.reasons)[:min(3, len(s.reasons))] {
+		parts = append(parts, fmt.Sprintf("%d in %s", s.reasons[reason], reason))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(parts, ", ") + ", besides the runtime's own"
+}
+
+// waitingText says what most goroutines of the last sample wait for that lists any; "": few do.
+func waitingText(samples []snapshot) string {
+	for i := len(samples) - 1; i >= 0; i-- {
+		s := samples[i]
+		if reasons := byMost(s.reasons); len(reasons) > 0 {
+			if s.reasons[reasons[0]] < leastAlike {
+				return ""
+			}
+			text := fmt.Sprintf("at %.3f s goroutines wait%s", s.at, s.waitsFor())
+			if before := samples[0].reasons[reasons[0]]; i > 0 && before < s.reasons[reasons[0]] && len(samples[0].reasons) > 0 {
+				text += fmt.Sprintf("; %d in %s at %.3f s", before, reasons[0], samples[0].at)
+			}
+			return text
+		}
+	}
+	return ""
 }
 
 // threadsText says what many threads do: those that block, and those that rest afterwards.
@@ -82,21 +113,91 @@ func short(v float64) string {
 	return fmt.Sprintf("%.2g", v)
 }
 
-// longestRun is the samples of one start of a program: its time only grows, and its Ps stay. It
-// returns those of other starts as well, and how many starts there are.
-func longestRun(all []snapshot) (best, rest []snapshot, starts int) {
-	from := 0
-	for i := 1; i <= len(all); i++ {
-		if i < len(all) && all[i].at >= all[i-1].at {
-			continue
+// Of the samples: one up to here is of a program's very start; the next one of a process follows
+// after these many periods; and two within less of one are of two processes.
+const (
+	veryStart  = 0.005
+	periodLess = 0.9
+	periodMore = 1.5
+	periodHalf = 0.5
+)
+
+// periodOf is the time between two samples of a process, in s, which is never shorter; 0: it is not
+// known.
+func periodOf(all []snapshot) (period float64) {
+	for _, s := range all {
+		if s.at > veryStart && (period == 0 || s.at < period) {
+			period = s.at
 		}
-		starts++
-		if i-from > len(best) {
-			best, rest = all[from:i], slices.Concat(all[:from], all[i:])
-		}
-		from = i
 	}
-	return best, rest, starts
+	if !slices.ContainsFunc(all, func(s snapshot) bool { return s.at <= veryStart }) {
+		return 0
+	}
+	return period
+}
+
+// processes divides samples by process: by the prefix, by a time that falls, and where several
+// write by turns by their periods. The tools of "go run" print samples of their own.
+func processes(all []snapshot) (out [][]snapshot) {
+	period := periodOf(all)
+	turns := false
+	for i := 1; i < len(all); i++ {
+		d := all[i].at - all[i-1].at
+		turns = turns || all[i-1].at > veryStart && d >= 0 && d < periodHalf*period
+	}
+	var used []int // runs, the one that was used last at the end
+	for _, s := range all {
+		best, near := -1, false
+		for _, r := range used {
+			last := out[r][len(out[r])-1]
+			d := s.at - last.at
+			if last.source != s.source || d < 0 || s.at == 0 || s.at <= veryStart && last.at > veryStart {
+				continue
+			}
+			fits := d >= periodLess*period && d <= periodMore*period
+			if best < 0 || fits && (!near || !turns) || !fits && !near {
+				best, near = r, fits
+			}
+		}
+		if best < 0 {
+			out = append(out, nil)
+			best = len(out) - 1
+		}
+		out[best] = append(out[best], s)
+		used = append(slices.DeleteFunc(used, func(r int) bool { return r == best }), best)
+		used = used[max(0, len(used)-mostOpen):]
+	}
+	return out
+}
+
+// longestRun is the samples of one process: of those with most samples the busiest one. It returns
+// those of the others as well, and how many processes there are.
+func longestRun(all []snapshot) (best, rest []snapshot, starts int) {
+	runs := processes(all)
+	most := 0
+	for _, r := range runs {
+		most = max(most, len(r))
+	}
+	at := -1
+	for i, r := range runs {
+		if 2*len(r) >= most && (at < 0 || busyPs(r) > busyPs(runs[at]) || busyPs(r) == busyPs(runs[at]) && len(r) > len(runs[at])) {
+			at = i
+		}
+	}
+	for i, r := range runs {
+		if i != at {
+			rest = append(rest, r...)
+		}
+	}
+	return runs[at], rest, len(runs)
+}
+
+// busyPs is how many goroutines run or are queued for each P, on average.
+func busyPs(samples []snapshot) (sum float64) {
+	for _, s := range samples {
+		sum += ratio(float64(s.ps-s.idle+s.runnable()), float64(s.ps))
+	}
+	return sum / float64(len(samples))
 }
 
 // besideText says what the samples of other starts amount to: how many they are, and the longest
@@ -189,6 +290,26 @@ func judgeSched(r *attach.Reading, samples []snapshot, long int, perP []float64)
 		r.Next = []attach.Next{{Command: "GODEBUG=schedtrace=100", Why: "more samples say how often it comes"}}
 	default:
 		judgeShort(r, samples, perP)
+	}
+}
+
+// judgeStopping says that a sample met a stop of the world which waits for a P. A stop takes
+// microseconds, so that a sample hardly meets one that is well.
+func judgeStopping(r *attach.Reading, samples []snapshot) {
+	for i := len(samples) - 1; i >= 0; i-- {
+		s := samples[i]
+		if !s.gcWaiting || s.stopWait == 0 || s.at < firstMoment || s.idle > 0 || r.State == attach.Ill {
+			continue
+		}
+		line := fmt.Sprintf("at %.3f s the world is being stopped (gcwaiting), and %s not stopped yet", s.at,
+			count(s.stopWait, "P has", "Ps have"))
+		r.Figures = append([]string{line}, r.Figures...)
+		r.State = attach.CannotTell
+		r.Means = "a stop of the world waits for a P, and all others stand still meanwhile: a goroutine on it that cannot be interrupted (before Go 1.14, a loop without calls), or its thread has no CPU"
+		r.Not = "how long it lasts: a sample is one moment"
+		r.Signs = []attach.Sign{{Cause: "stw-pause", Grade: attach.Candidate, Proof: []string{line}}}
+		r.Next = []attach.Next{{Command: "kill -QUIT PID", Why: "the stack of the goroutine that runs; it ends the program"}}
+		return
 	}
 }
 

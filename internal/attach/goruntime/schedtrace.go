@@ -7,6 +7,7 @@ import (
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // schedtrace is GODEBUG=schedtrace=1000, with scheddetail=1 or without.
@@ -88,14 +89,17 @@ type snapshot struct {
 	ps, idle, spinning int
 	threads            int
 	global, local      int
-	locals             bool   // the queues of Ps are in it
-	open               bool   // their list is cut
-	shown              int    // of scheddetail: Ps whose lines are there
-	states             [3]int // of them: idle, running, in a system call
-	listed             [5]int // of scheddetail: goroutines that are idle, runnable, running, in a system call, waiting
-	resting            int    // threads without work; -1: not printed
-	gcWaiting          bool
-	headless           bool // its SCHED line is cut off
+	locals             bool           // the queues of Ps are in it
+	open               bool           // their list is cut
+	shown              int            // of scheddetail: Ps whose lines are there
+	states             [3]int         // of them: idle, running, in a system call
+	listed             [5]int         // of scheddetail: goroutines that are idle, runnable, running, in a system call, waiting
+	resting            int            // threads without work; -1: not printed
+	gcWaiting          bool           // the world is being stopped, or stands still
+	stopWait           int            // of scheddetail: Ps that have yet to stop
+	headless           bool           // its SCHED line is cut off
+	source             string         // which process a prefix names
+	reasons            map[string]int // of scheddetail: goroutines that wait, by what for; the runtime's own are left out
 }
 
 func (s *snapshot) runnable() int { return s.global + s.local }
@@ -148,6 +152,8 @@ func parseSched(line string) (s snapshot, ok bool) {
 			s.resting = n
 		case key == "spinningthreads":
 			s.spinning = n
+		case key == "stopwait":
+			s.stopWait = n
 		case key == "runqueue":
 			s.global, seen = n, true
 		}
@@ -169,51 +175,81 @@ func schedSamples(text string) (out []string) {
 	return out
 }
 
-// parseSnapshots reads the samples; with scheddetail the queues of Ps stand in lines of their own.
+// parseSnapshots reads the samples; with scheddetail the queues of Ps stand in lines of their own,
+// or behind the sample's, where a web page joined them.
 func parseSnapshots(lines []paste.Line) (out []snapshot, flaws []string) {
 	for i, line := range lines {
-		if at := schedStart(line.Text); at >= 0 {
-			for _, text := range schedSamples(unbroken(lines[i:])) {
-				s, ok := parseSched(text)
-				if !ok {
-					if len(flaws) < 4 {
-						flaws = append(flaws, fmt.Sprintf("line %d: a schedtrace line that is cut or damaged", line.N))
-					}
-					continue
-				}
-				out = append(out, s)
-			}
-			continue
-		}
+		at := schedStart(line.Text)
 		head := detailLine(line.Text)
-		if head != "" && len(out) == 0 {
-			out = append(out, snapshot{resting: -1, headless: true})
-		}
-		if head != "" && head[0] == 'G' {
-			_, rest, _ := strings.Cut(line.Text, "status=")
-			if n, isNumber := whole(rest[:digits(rest)]); isNumber && n < len(out[len(out)-1].listed) {
-				out[len(out)-1].listed[n]++
+		if at < 0 && head != "" {
+			if len(out) == 0 {
+				out = append(out, snapshot{resting: -1, headless: true})
 			}
+			out[len(out)-1].detailed(head, unbroken(lines[i:]))
 		}
-		if head == "" || head[0] != 'P' || len(out) == 0 {
+		if at < 0 {
 			continue
 		}
-		text := unbroken(lines[i:])
-		if _, rest, ok := strings.Cut(text, "status="); ok {
-			if n, isNumber := whole(rest[:digits(rest)]); isNumber && n < len(out[len(out)-1].states) {
-				out[len(out)-1].states[n]++
+		for _, text := range schedSamples(unbroken(lines[i:])) {
+			details := apartDetails(text)
+			s, ok := parseSched(details[0])
+			if !ok {
+				if len(flaws) < 4 {
+					flaws = append(flaws, fmt.Sprintf("line %d: a schedtrace line that is cut or damaged", line.N))
+				}
+				continue
 			}
-		}
-		if _, rest, ok := strings.Cut(text, " runqsize="); ok {
-			if n, isNumber := whole(rest[:digits(rest)]); isNumber { // "0/128" until Go 1.2
-				last := &out[len(out)-1]
-				last.local += n
-				last.locals = true
-				last.shown++
+			s.source = fmt.Sprint(line.Source, line.PID)
+			for _, text := range details[1:] {
+				s.detailed(detailLine(text), text)
 			}
+			out = append(out, s)
 		}
 	}
 	return out, flaws
+}
+
+// detailHead is where a line of scheddetail starts within a longer one.
+var detailHead = pattern.New(`\s(?:P\d+: status=|M\d+: p=|G\d+: status=)`)
+
+// apartDetails divides a line behind which a web page put those of scheddetail.
+func apartDetails(text string) (out []string) {
+	from := 0
+	for _, at := range detailHead.FindAllStringIndex(text, -1) {
+		out = append(out, text[from:at[0]])
+		from = at[0]
+	}
+	return append(out, text[from:])
+}
+
+// detailed takes a line of scheddetail.
+func (s *snapshot) detailed(head, text string) {
+	if head == "" {
+		return
+	}
+	_, rest, _ := strings.Cut(text, "status=")
+	d := digits(rest)
+	n, isNumber := whole(rest[:d])
+	switch {
+	case head[0] == 'G' && isNumber && n < len(s.listed):
+		s.listed[n]++
+		if reason, _, ok := strings.Cut(strings.TrimPrefix(rest[d:], "("), ") m="); ok && n == 4 &&
+			reason != "" && stateKind(&stack{state: reason}) != waitRuntime {
+			if s.reasons == nil {
+				s.reasons = map[string]int{}
+			}
+			s.reasons[reason]++
+		}
+	case head[0] == 'P' && isNumber && n < len(s.states):
+		s.states[n]++
+	}
+	if _, rest, ok := strings.Cut(text, " runqsize="); ok && head[0] == 'P' {
+		if n, isNumber := whole(rest[:digits(rest)]); isNumber { // "0/128" until Go 1.2
+			s.local += n
+			s.locals = true
+			s.shown++
+		}
+	}
 }
 
 // Floors of the run queue. A goroutine may run for 10 ms before the next one: with 5 in the queue
@@ -301,6 +337,8 @@ func readSched(p *attach.Part) attach.Reading {
 	if len(samples) == 1 {
 		r.Figures = append([]string{fmt.Sprintf("queued: %s at %.3f s, idleprocs=%d, %s", queues,
 			most.at, most.idle, count(threads, "thread", "threads"))}, most.detail()...)
+	} else if text := waitingText(samples); text != "" {
+		r.Figures = slices.Insert(r.Figures, 1, text)
 	}
 	if threads >= manyThreads && threads >= threadsPerP*ps {
 		r.Figures = slices.Insert(r.Figures, 0, threadsText(samples, threads, ps))
@@ -309,6 +347,7 @@ func readSched(p *attach.Part) attach.Reading {
 		r.Figures = slices.Insert(r.Figures, 1, text)
 	}
 	judgeSched(&r, samples, long, perP)
+	judgeStopping(&r, samples)
 	if len(samples) < len(all) && r.State == attach.Healthy {
 		r.Means += " after the first moment"
 	}
