@@ -3,12 +3,17 @@ package paste
 import (
 	"slices"
 	"strings"
+
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // untailed is the lines without the two words that what tails the logs of several pods puts before
 // each: the pod, which has a mark in its name, and the container. Only runs of lines that have the
 // same two are taken for that; nil where there is none.
 func untailed(lines []Line) []Line { return unheaded(lines, tailHead, leastViewed) }
+
+// unpodded is the same where only the pod stands before each line.
+func unpodded(lines []Line) []Line { return unheaded(lines, podHead, leastViewed) }
 
 // unhosted is the lines without the host that a shell for many hosts puts before each, "node7: ".
 // Only runs that are a paragraph of their own are taken for that; nil where there is none.
@@ -51,6 +56,18 @@ func hostHead(l Line) string {
 	}
 	return host + ":"
 }
+
+// podHead is the first word of a line, where it may be the name of a pod, which ends with letters and
+// digits of its own, or with its number; "": it is none.
+func podHead(l Line) string {
+	pod, _, _ := strings.Cut(l.Text, " ")
+	if l.Command != "" || len(pod) > 100 || !podName.MatchString(pod) {
+		return ""
+	}
+	return pod
+}
+
+var podName = pattern.New(`^[a-z][a-z0-9.-]*-(?:[a-z0-9]{8,10}-[a-z0-9]{5}|[0-9]{1,4})$`)
 
 // tailHead is the first two words of a line, where the first may be a pod's name; "": it is none.
 func tailHead(l Line) string {

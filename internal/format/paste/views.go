@@ -32,6 +32,9 @@ func Views(lines []Line) (out [][]Line) {
 	if v := untailed(lines); v != nil {
 		out = append(out, v)
 	}
+	if v := unpodded(lines); v != nil {
+		out = append(out, v)
+	}
 	if v := unhosted(lines); v != nil {
 		out = append(out, v)
 	}
