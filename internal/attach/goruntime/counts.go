@@ -43,9 +43,9 @@ var threadcreate = &attach.Kind{
 	Read: func(p *attach.Part) attach.Reading {
 		d := parseCounts(p.Lines)
 		n := max(d.total, sumCounts(d.stacks))
-		r := attach.Reading{Title: "threadcreate profile of a Go program", State: attach.Healthy,
+		r := attach.Reading{Title: "threadcreate profile of a Go program", State: attach.Context,
 			Figures: []string{count(n, "thread was made", "threads were made") + " since the start"},
-			Means:   "few threads: the runtime makes one when all others are in system calls or locked",
+			Means:   "the runtime makes a thread when all others are in system calls, in C code or locked",
 			Not:     "how many threads run: blocked ones cost no CPU"}
 		if d.total == 0 {
 			r.State = attach.CannotTell
@@ -263,7 +263,7 @@ func park(stacks []*stack) {
 // waitsByName reports whether the innermost function only waits.
 func (s *stack) waitsByName() bool {
 	fn := s.frames[0].fn
-	return fn == "internal/poll.runtime_pollWait" || fn == "time.Sleep" ||
+	return pollWait(fn) || fn == "time.Sleep" ||
 		strings.Contains(fn, "sync.runtime_Semacquire") || fn == "sync.runtime_notifyListWait"
 }
 

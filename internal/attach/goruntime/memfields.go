@@ -73,6 +73,7 @@ type memFields struct {
 	cut     bool    // the list of pauses has no end
 	samples int     // lines of a log that each have the heap's size
 	first   float64 // the heap's size in the first of them
+	cycles  float64 // and NumGC
 }
 
 func (m *memFields) take(text string) {
@@ -126,7 +127,7 @@ func (m *memFields) again(fields [][]string) bool {
 		return false
 	}
 	if m.samples++; m.samples == 2 {
-		m.first = max(m.v["heapalloc"], m.v["alloc"])
+		m.first, m.cycles = max(m.v["heapalloc"], m.v["alloc"]), m.v["numgc"]
 	}
 	return m.samples > 1
 }
@@ -357,6 +358,9 @@ func (m *memFields) collections(r *attach.Reading) string {
 		text := count(int(min(v, 1e9)), "GC cycle", "GC cycles") + " since the start"
 		if share, ok := m.v["gccpufraction"]; ok {
 			text += ", with " + percent(min(share, 1)) + " of the CPU"
+		}
+		if m.samples > 1 && v >= m.cycles {
+			text += fmt.Sprintf(", %.0f of them after the first sample", v-m.cycles)
 		}
 		parts = append(parts, text)
 	}

@@ -65,6 +65,9 @@ func (m *memFields) judge(r *attach.Reading) {
 	share, hasShare := m.v["gccpufraction"]
 	kept := m.v["heapidle"] - m.v["heapreleased"]
 	next := attach.Next{Command: "curl http://HOST:PORT/debug/vars, twice, a minute apart under load", Why: "two readings give a rate"}
+	if !hasShare && len(m.pauses) == 0 {
+		r.State = attach.Context
+	}
 	switch {
 	case hasShare && share >= 0.10:
 		r.State = attach.CannotTell

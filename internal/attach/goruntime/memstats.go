@@ -94,10 +94,10 @@ func memStatsLine(s string) bool {
 }
 
 func readMemStats(p *attach.Part) attach.Reading {
-	if memStatsLine(p.Lines[0].Text) {
-		return readMemStatsLines(p)
-	}
 	r := attach.Reading{Title: "memstats of a Go program", State: attach.CannotTell}
+	if memStatsLine(p.Lines[0].Text) {
+		r.Title = "memstats as a program prints it, " + count(len(p.Lines), "line", "lines")
+	}
 	first := strings.TrimSpace(p.Lines[0].Text)
 	if strings.HasPrefix(first, "{\"") || first == "{" || strings.HasPrefix(first, `"memstats"`) {
 		var text strings.Builder
@@ -124,27 +124,4 @@ func readMemStats(p *attach.Part) attach.Reading {
 	m.figures(&r)
 	m.judge(&r)
 	return r
-}
-
-// readMemStatsLines reads lines that programs print: the first and the last.
-func readMemStatsLines(p *attach.Part) attach.Reading {
-	first, last := p.Lines[0].Text, p.Lines[len(p.Lines)-1].Text
-	r := attach.Reading{Title: fmt.Sprintf("memstats as a program prints it, %s",
-		count(len(p.Lines), "line", "lines")), State: attach.Healthy,
-		Means: "it shows how much memory the heap has", Not: "anything about latency: no time is in it"}
-	r.Figures = []string{"last: " + clip(last)}
-	a, b := after(first, "NumGC = "), after(last, "NumGC = ")
-	if n, ok := number(b); ok {
-		r.Figures = append(r.Figures, fmt.Sprintf("%.0f GC cycles since the start", n))
-		if m, ok := number(a); ok && len(p.Lines) > 1 && n >= m {
-			r.Figures = append(r.Figures, fmt.Sprintf("%.0f of them between the first line and the last", n-m))
-		}
-	}
-	return r
-}
-
-// after is the word that follows a key.
-func after(s, key string) string {
-	_, rest, _ := strings.Cut(s, key)
-	return firstWord(strings.ReplaceAll(rest, "\t", " "))
 }

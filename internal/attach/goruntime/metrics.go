@@ -191,6 +191,13 @@ func promFigures(r *attach.Reading, v map[string]evidence.Record, page string) {
 			break
 		}
 	}
+	if open, ok := sample(page, "process_open_fds "); ok {
+		text := fmt.Sprintf("%.0f file descriptors", open)
+		if most, ok := sample(page, "process_max_fds "); ok {
+			text += fmt.Sprintf(" of %.0f", most)
+		}
+		parts = append(parts, text)
+	}
 	if x, ok := v["/go/version:text"]; ok && len(x.Text) < 40 {
 		parts = append(parts, x.Text)
 	}
@@ -220,6 +227,9 @@ func promFigures(r *attach.Reading, v map[string]evidence.Record, page string) {
 		if stops, ok := v["/go/gc/pauses:ns"]; ok {
 			line += fmt.Sprintf(", with stops of %s in all", finding.Duration(int64(stops.Value)))
 		}
+	}
+	if share, ok := sample(page, "go_memstats_gc_cpu_fraction "); ok && share <= 1 {
+		line += fmt.Sprintf("; GC used %s of the CPU since the start", percent(share))
 	}
 	r.Figures = append(r.Figures, line)
 	r.Facts = append(r.Facts, attach.Fact{Name: FactGCPause, Value: worst * 1e9})

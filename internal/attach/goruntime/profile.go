@@ -170,12 +170,9 @@ func (p *profile) read(title string) attach.Reading {
 		p.readDifference(&r)
 		return r
 	}
-	if p.kind == profGoroutine || p.kind == profOther {
-		r.State = attach.Healthy // of goroutines: whether they wait for locks
-	}
 	if p.kind == profOther && p.flat["runtime.gopark"] > p.total/2 && p.total > 0 {
 		p.kind = profGoroutine // only that one counts goroutines where they are parked
-		if p.readGoroutines(&r); r.State == attach.Healthy {
+		if p.readGoroutines(&r); len(r.Signs) == 0 && len(r.Next) == 0 {
 			r.State = attach.CannotTell
 			r.Means += "; whether their number grows is not in it, and its first lines are cut off"
 		}

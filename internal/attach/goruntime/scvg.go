@@ -2,6 +2,7 @@ package goruntime
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
@@ -54,8 +55,8 @@ func scvgLine(s string) string {
 func readScvg(p *attach.Part) attach.Reading {
 	r := attach.Reading{
 		Title: fmt.Sprintf("Go's scavenger, %s", count(len(p.Lines), "line", "lines")),
-		State: attach.Healthy,
-		Means: "the runtime gave unused heap memory back to the system",
+		State: attach.Context,
+		Means: "these lines say how much unused heap memory the runtime gave back to the system",
 		Not:   "anything about latency: no time is in these lines",
 	}
 	asked := 0
@@ -68,6 +69,9 @@ func readScvg(p *attach.Part) attach.Reading {
 			r.Figures = []string{"last: " + s}
 			r.Means = givenBack(s, r.Means)
 		}
+	}
+	if slices.ContainsFunc(p.Lines, func(l paste.Line) bool { return scvgField(scvgLine(l.Text), "released: ") > 0 }) {
+		r.Not += "; nor that the system has it: from Go 1.12 to 1.15 Linux takes such pages only when it needs them (MADV_FREE), and until then they count as resident (RSS)"
 	}
 	if asked == len(p.Lines) {
 		r.Means += "; the program asked for it (debug.FreeOSMemory)"
@@ -156,7 +160,7 @@ func readPacer(p *attach.Part) attach.Reading {
 	}
 	r := attach.Reading{
 		Title: fmt.Sprintf("gcpacertrace, %s", count(max(cycles, len(used), len(assist)), "cycle", "cycles")),
-		State: attach.Healthy,
+		State: attach.Context,
 		Means: "this is how the pacer set assists and workers for each cycle while it marked",
 		Not:   "what GC takes of all time: 25 to 30 % while it marks is what the pacer aims at",
 	}
