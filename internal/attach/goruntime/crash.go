@@ -1,6 +1,7 @@
 package goruntime
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,7 +12,14 @@ import (
 
 // ended reports whether the text is of a process that ended by itself.
 func (p *picture) ended() bool {
-	return p.crash != "" && !survived(p.crash)
+	return p.crash != "" && !survived(p.crash) && !p.reported()
+}
+
+// reported reports whether the program itself printed the stack of the panic: it was caught, and a
+// crash is printed by the runtime.
+func (p *picture) reported() bool {
+	return len(p.stacks) > 0 && p.stacks[0].panicked() > 0 &&
+		p.stacks[0].has("runtime/debug.Stack", "runtime/debug.PrintStack")
 }
 
 func (p *picture) readCrash(r *attach.Reading) {
@@ -41,6 +49,11 @@ func (p *picture) readCrash(r *attach.Reading) {
 		}
 	} else {
 		r.Means = "the process ended by a crash: " + clip(p.crash)
+		if p.loose && strings.HasPrefix(p.crash, "panic: ") {
+			r.Means = "a panic is reported behind other words: " + clip(p.crash) +
+				"; whether the process ended by it, or caught it, they do not say"
+			r.Not = "that anything was slow: a panic is a bug"
+		}
 		if p.fault != "" {
 			r.Means += fmt.Sprintf(" (%s)", p.fault)
 			if fn := p.struck(); fn != "" {
@@ -114,22 +127,42 @@ func (p *picture) readTimeout(r *attach.Reading) {
 		r.Figures = append([]string{"it ran, when the time was over: " + p.tests[n-1]}, r.Figures...)
 	}
 	r.Not = "what the test waited for: any of those that wait may be it, or what it computed"
-	var longest *stack
-	for i, s := range p.stacks {
-		if p.waits[i].kind == waitRuntime || s.minutes == 0 || strings.HasPrefix(s.own().fn, "testing.") {
-			continue
-		}
-		if longest == nil || s.minutes > longest.minutes {
-			longest = s
-		}
-	}
+	longest, _ := p.longest()
 	if len(p.queues) > 0 {
 		q := p.queues[0]
 		r.Figures = append([]string{fmt.Sprintf("%s for %s %s", waits(q.n), q.what(), q.where())}, r.Figures...)
 	}
-	if longest != nil {
-		r.Figures = append([]string{"waits longest: " + does(longest, classify(longest))}, r.Figures...)
+	if longest != "" {
+		r.Figures = append([]string{longest}, r.Figures...)
 	}
+}
+
+// shownLongest is how many of those are named that wait longest.
+const shownLongest = 3
+
+// longest names the goroutines that have waited most minutes, but for those whose wait is their
+// rest, and for the test's own clock and framework. "": there are none.
+func (p *picture) longest() (text string, minutes int) {
+	var all []*stack
+	for i, s := range p.stacks {
+		if p.waits[i].kind != waitRuntime && s.minutes > 0 && !idle(s) && !strings.HasPrefix(s.own().fn, "testing.") {
+			all = append(all, s)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *stack) int { return cmp.Compare(b.minutes, a.minutes) })
+	var out []string
+	said := map[string]bool{}
+	for _, s := range all {
+		key := s.own().fn + s.own().at
+		if s.minutes == all[0].minutes && len(out) < shownLongest && !said[key] {
+			said[key] = true
+			out = append(out, does(s, classify(s)))
+		}
+	}
+	if len(out) == 0 {
+		return "", 0
+	}
+	return "waits longest: " + strings.Join(out, "; "), all[0].minutes
 }
 
 // deadlock says what nobody can end any more, where the runtime found that no goroutine can run.

@@ -48,8 +48,9 @@ func (p *picture) readDownstream(r *attach.Reading) {
 // aboutMost is the share of the largest crowd from which another one is as large as it.
 const aboutMost = 0.5
 
-// awaited reports whether the time of a program is with another side: requests wait for it, or no
-// larger crowd waits for something else. A goroutine beside each child process is how programs keep
+// awaited reports whether the time of a program is with another side: requests wait for it, or half
+// of all that do not rest do, and no larger crowd waits for something else. A few calls that wait
+// may be long polls. A goroutine beside each child process is how programs keep
 // them.
 func (p *picture) awaited(what string, n int) bool {
 	requests := 0
@@ -62,15 +63,24 @@ func (p *picture) awaited(what string, n int) bool {
 		return true
 	}
 	_, largest, _ := p.crowded()
-	return what != childProcess && float64(n) >= aboutMost*float64(max(largest, p.same))
+	rest := p.kinds[waitRuntime]
+	for i, s := range p.stacks {
+		if p.waits[i].kind != waitRuntime && idle(s) {
+			rest += s.count
+		}
+	}
+	return what != childProcess && float64(n) >= aboutMost*float64(max(largest, p.same, p.n-rest))
 }
 
 // readRequests says where requests of a server wait at a channel: for a turn, or for an answer.
 func (p *picture) readRequests(r *attach.Reading) {
-	at := map[string]int{}
+	at, turns := map[string]int{}, map[string]int{}
 	for i, s := range p.stacks {
 		if w := p.waits[i]; w.kind == waitChan && w.pool == "" && w.down == "" && !idle(s) && s.has(handlers...) && !s.streams() {
 			at[s.own().fn] += s.count
+			if s.sends() || turnNamed(s.own().fn) {
+				turns[s.own().fn] += s.count
+			}
 		}
 	}
 	for _, fn := range byMost(at)[:min(1, len(at))] {
@@ -80,8 +90,11 @@ func (p *picture) readRequests(r *attach.Reading) {
 		line := fmt.Sprintf("%d requests wait at a channel in %s", at[fn], fn)
 		r.Figures = append([]string{line}, r.Figures...)
 		r.State = attach.CannotTell
-		r.Means = "requests wait for a turn or for an answer of other goroutines: which of them is not in the text"
-		r.Signs = append(r.Signs, attach.Sign{Cause: "pool-exhaustion", Grade: attach.Candidate, Proof: []string{line}})
+		r.Means = "requests wait for a turn or for an answer of other goroutines, or for events that a client follows (a stream, a long poll): which of them is not in the text"
+		if 2*turns[fn] >= at[fn] {
+			r.Means = "requests wait for a turn, or for others to take what they hand over: which of them is not in the text"
+			r.Signs = append(r.Signs, attach.Sign{Cause: "pool-exhaustion", Grade: attach.Candidate, Proof: []string{line}})
+		}
 		r.Next = append(r.Next, attach.Next{Command: "whystall diagnose --pid PID",
 			Why: "says who ends these waits, and what that one did before"})
 	}
@@ -125,14 +138,14 @@ func (p *picture) readClients(r *attach.Reading) {
 	if reads+writes < fewWaiters {
 		return
 	}
-	line := fmt.Sprintf("%d in net/http.(*persistConn).readLoop and %d in writeLoop: an HTTP client's connections, idle ones (keep-alive) or with an answer that nobody has read to its end", reads, writes)
+	line := fmt.Sprintf("%d in net/http.(*persistConn).readLoop and %d in writeLoop: an HTTP client's connections, idle ones (keep-alive), with a request under way, or with an answer that nobody has read to its end", reads, writes)
 	r.Figures = append(r.Figures, line)
 	if reads+writes < manyLeaked || len(r.Signs) > 0 || r.Means != "" {
 		return
 	}
 	r.Figures = append([]string{line}, r.Figures[:len(r.Figures)-1]...)
 	r.State = attach.CannotTell
-	r.Means = "so many connections of an HTTP client are a crowd of idle ones, or a leak (Response.Body not closed, a Transport for each request); they cost memory, and are no cause of latency by themselves"
+	r.Means = "so many connections of an HTTP client are a crowd of idle ones, requests under way, or a leak (Response.Body not closed, a Transport for each request); they cost memory, and are no cause of latency by themselves"
 	r.Next = append(r.Next, attach.Next{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=1' a minute later", Why: "a number that only grows, while the load does not, is a leak"})
 }
 
@@ -307,7 +320,10 @@ func (p *picture) readCrowds(r *attach.Reading) {
 		r.Figures = append([]string{fmt.Sprintf("%d have one stack: %s", p.same, does(s, classify(s)))}, r.Figures...)
 		if len(r.Signs) == 0 {
 			r.State = attach.CannotTell
-			r.Means = "so many goroutines at one channel are a leak, or a crowd behind one that serves them; a leak costs memory and work of GC, and is no cause of latency by itself"
+			r.Means = "so many goroutines at one channel are workers without work, a leak, or a crowd behind one that serves them: which, one moment does not tell; a leak costs memory and work of GC, and is no cause of latency by itself"
+			if s.sends() {
+				r.Means = "so many goroutines that send to one channel are a crowd behind who should receive, or are left behind by one that is gone; those that are left cost memory and work of GC, and are no cause of latency by themselves"
+			}
 			if s.streams() {
 				r.Means = "so many handlers of one stream are as many clients that stay, or a leak: streams that nobody ends; a leak costs memory and work of GC, and is no cause of latency by itself"
 			}
@@ -340,7 +356,7 @@ func (p *picture) readCrowds(r *attach.Reading) {
 	}
 	if n := p.kinds[waitRun]; (n >= manyRunning || n >= manyRunning/2 && 2*n >= p.n) && len(r.Signs) == 0 {
 		r.State = attach.CannotTell
-		r.Means = "many goroutines are runnable at once: they wait for a P, in this moment"
+		r.Means = fmt.Sprintf("%d goroutines run or could run in this moment: of Ps there may be fewer, and then the others wait for one", n)
 		r.Next = append(r.Next, attach.Next{Command: "GODEBUG=schedtrace=1000", Why: "samples say whether it stays so"})
 	}
 }

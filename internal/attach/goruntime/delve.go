@@ -169,6 +169,9 @@ func readDelve(p *attach.Part) attach.Reading {
 	}
 	pic.readLocks(&r)
 	pic.readTurns(&r)
+	if r.State == attach.Healthy { // one moment, which a debugger chose
+		r.State = attach.CannotTell
+	}
 	return r
 }
 

@@ -19,6 +19,7 @@
 //	schedjudge.go   what follows from their samples
 //	stack.go        stacks of goroutines: headers, calls, places
 //	dump.go         dumps with a header for each goroutine: debug=2, panics, SIGQUIT
+//	dump_claim.go   of them: which lines are a dump's
 //	dump_words.go   of them: leaks and panics that are reported, lines in reversed order
 //	counts.go       dumps with counts: debug=1, threadcreate
 //	headless.go     one stack of them, without its count

@@ -32,6 +32,7 @@ type dump struct {
 	memory string  // what it asked for when it ran out of memory, and had; "": it did not
 	large  uint64  // bytes of a large object, as the stack that ran out of memory has it
 	crash  string  // "fatal error: all goroutines are asleep - deadlock!"; "": none
+	loose  bool    // the crash stands behind other words, such as a logger's
 	nested string  // a second panic, of a deferred function while the first went on; "": none
 	fault  string  // "SIGSEGV", of a crash; "": none
 	signal string  // "SIGQUIT: quit"
@@ -166,139 +167,8 @@ func isRuntimeC(t string) bool {
 	return args == ")" || strings.HasPrefix(args, "0x") && strings.HasSuffix(args, ")")
 }
 
-// claimDump starts at a header, at a crash's first line where a header follows, or in the middle of
-// a stack: two calls with their places.
-func claimDump(lines []paste.Line) int {
-	first := dumpLine(lines[0].Text)
-	switch first {
-	case lineHeader:
-		if _, glued, _ := headerIn(bare(lines[0].Text)); glued &&
-			(len(lines) < 2 || dumpLine(lines[1].Text) != lineCall) {
-			return 0
-		}
-	case lineLeak:
-		if !headerNear(lines) && pairs(lines[1:]) == 0 {
-			return 0
-		}
-	case lineCrash, lineSignal, lineNoise:
-		if isTail(strings.TrimSpace(lines[0].Text)) || !headerNear(lines) && !throws(lines) {
-			return 0
-		}
-	case lineCall, linePlace:
-		if pairs(lines) < 2 && !restAbove(lines) && !headBelow(lines) {
-			return 0
-		}
-	default:
-		return 0
-	}
-	end, calls := 0, 0
-	for i, line := range lines {
-		if line.Command != "" {
-			break
-		}
-		what := dumpLine(line.Text)
-		if what == lineOther {
-			if calls == 0 && i < 12 && first != lineHeader && first != lineCall &&
-				first != linePlace && headerNear(lines[i:]) {
-				continue // more words of the crash
-			}
-			if elided(line.Text) {
-				end = i + 1
-				continue
-			}
-			if calls > 0 && notes(lines[i:]) && !numberAbove(lines[:i], lines[i:]) {
-				continue
-			}
-			if cutPlace(lines, i) {
-				end = i + 1
-			}
-			break
-		}
-		if what == lineCall || what == lineHeader {
-			calls++
-		}
-		if what != lineBlank {
-			end = i + 1
-		}
-	}
-	return end
-}
-
-// cutPlace knows the last line of a text that was cut within a place, right below its call.
-func cutPlace(lines []paste.Line, i int) bool {
-	if i == 0 || dumpLine(lines[i-1].Text) != lineCall {
-		return false
-	}
-	for _, below := range lines[i+1:] {
-		if t := strings.Trim(strings.TrimSpace(below.Text), "`"); t != "" {
-			return false
-		}
-	}
-	t := strings.TrimSpace(lines[i].Text)
-	return strings.HasPrefix(t, "/") && !strings.ContainsAny(t, " \t")
-}
-
 // tooDeep is how the runtime says that a stack has reached its limit.
 var tooDeep = pattern.New(`^runtime: goroutine stack exceeds (\d+)-byte limit`)
-
-// throws reports whether a crash of the runtime itself starts here, which may come without a
-// goroutine: it ran out of memory, or a stack of the runtime follows.
-func throws(lines []paste.Line) bool {
-	fatal := false
-	for i := 0; i < len(lines) && i < 8 && lines[i].Command == ""; i++ {
-		t := bare(lines[i].Text)
-		switch {
-		case noMemory.MatchString(t), noVirtual.MatchString(t), fatal &&
-			strings.HasPrefix(t, "runtime stack:"), fatal && strings.HasPrefix(t, "[signal SIG"):
-			return true
-		case strings.HasPrefix(t, "fatal error: "), strings.HasPrefix(t, "panic: "):
-			fatal = true
-		}
-	}
-	return fatal && pairs(lines[1:]) > 0
-}
-
-func headerNear(lines []paste.Line) bool {
-	for i := 0; i < len(lines) && i < 40; i++ { // Go before 1.5 prints the stopped thread's stack first
-		switch dumpLine(lines[i].Text) {
-		case lineHeader:
-			return true
-		}
-		if lines[i].Command != "" {
-			return false
-		}
-	}
-	return false
-}
-
-// restAbove reports whether the last call of a stack that was cut off stands right above a header,
-// or its place alone.
-func restAbove(lines []paste.Line) bool {
-	for i := 1; i < len(lines) && i < 4 && lines[i].Command == ""; i++ {
-		switch what := dumpLine(lines[i].Text); {
-		case what == lineHeader:
-			return true
-		case what == lineBlank, i == 1 && what == linePlace && dumpLine(lines[0].Text) == lineCall:
-		default:
-			return false
-		}
-	}
-	return false
-}
-
-// pairs counts calls that are followed by their places, at the start.
-func pairs(lines []paste.Line) (n int) {
-	for i := 0; i+1 < len(lines) && i < 12; i++ {
-		a, b := dumpLine(lines[i].Text), dumpLine(lines[i+1].Text)
-		if f, _, _ := parseCall(lines[i].Text); a == lineCall && (b == linePlace || f.at != "") {
-			n++
-		}
-		if a != lineCall && a != linePlace && a != lineBlank {
-			break
-		}
-	}
-	return n
-}
 
 func parseDump(lines []paste.Line) *dump {
 	d := &dump{}
@@ -315,7 +185,23 @@ func parseDump(lines []paste.Line) *dump {
 		}
 		r.take(what, bare(line.Text))
 	}
+	d.loose = r.loose
+	if len(d.stacks) > 0 && d.stacks[0].ofThread() {
+		d.stacks = d.stacks[1:]
+	}
 	return d
+}
+
+// ofThread reports whether a stack without a header is that of a thread, which a crash prints before
+// those of goroutines: all of it is the runtime's, and it ends where threads start or switch.
+func (s *stack) ofThread() bool {
+	n := len(s.frames)
+	if s.id != 0 || s.state != "" || n == 0 || slices.ContainsFunc(s.frames,
+		func(f frame) bool { return !strings.HasPrefix(f.fn, "runtime.") }) {
+		return false
+	}
+	return slices.Contains([]string{"runtime.mcall", "runtime.mstart", "runtime.mstart0",
+		"runtime.mstart1", "runtime.systemstack", "runtime.rt0_go"}, s.frames[n-1].fn)
 }
 
 // dumpReader takes the lines of a dump one by one.

@@ -90,7 +90,7 @@ func (p *picture) judgeLocks(r *attach.Reading, q *queue, proof []string) {
 	circle := q.circular()
 	switch {
 	case waiters >= manyWaiters || q.minutes > 0 || circle:
-	case waiters >= fewWaiters && len(q.holders) > 0:
+	case waiters >= fewWaiters && q.held():
 	case waiters >= fewWaiters:
 		r.State = attach.CannotTell
 		r.Means = "some goroutines wait for a lock in this moment; how long they wait is not in it"
@@ -152,6 +152,12 @@ func (p *picture) judgeLocks(r *attach.Reading, q *queue, proof []string) {
 		Share: ratio(float64(waiters), float64(p.n)), Proof: proof, Remedy: remedy})
 	r.Next = append(r.Next, attach.Next{Command: "whystall diagnose --pid PID",
 		Why: "measures how long requests wait for the lock and what its holders do"})
+}
+
+// held reports whether it is likely who keeps a lock for long: it is known by address, or it waits
+// itself. One that runs inside a method of the same type is mostly out of it in a moment.
+func (q *queue) held() bool {
+	return len(q.holders) > 0 && (q.by != "" || classify(q.holders[0]).kind != waitRun)
 }
 
 // suspect names who may hold a lock though nothing proves it: a closure of the same type has waited

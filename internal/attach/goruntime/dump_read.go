@@ -95,6 +95,10 @@ func readDump(part *attach.Part, d *dump) attach.Reading {
 	r := attach.Reading{Glance: true, State: attach.Healthy, Title: p.title(several)}
 	if len(d.stacks) == 0 && d.crash == "" {
 		r.State, r.Means = attach.CannotTell, "the stacks are cut off: nothing follows"
+		if d.total > 0 {
+			r.Means = fmt.Sprintf("there are %d goroutines; where they are is cut off", d.total)
+			r.Facts = append(r.Facts, attach.Fact{Name: FactGoroutines, Value: float64(d.total)})
+		}
 		return r
 	}
 	r.Facts = append(r.Facts, attach.Fact{Name: FactGoroutines, Value: float64(max(p.n, d.total))})
@@ -244,6 +248,9 @@ func (p *picture) title(several int) string {
 	if p.n == 0 && p.crash != "" {
 		t = "crash of a Go program"
 	}
+	if p.n == 0 && p.total > 0 {
+		return fmt.Sprintf("%s, its heading alone, %s", what, count(p.total, "goroutine", "goroutines"))
+	}
 	if several >= p.n && several > len(p.stacks) {
 		t = fmt.Sprintf("%s, %s of %d goroutines, as the text above it says", what, count(len(p.stacks), "stack", "stacks"), several)
 	}
@@ -303,7 +310,9 @@ func countInProse(s string) (n int) {
 		case "of these", "of those", "of them", "of this", "of such", "times", "copies", "instances", "x", "×", "similar", "stacks":
 			n = max(n, v)
 		default:
-			if times || number != word || strings.HasPrefix(next, "goroutine") {
+			// "40x" alone counts, "10x slower" does not.
+			if times && slices.Contains([]string{"", "this", "that", "same", "such", "stack", "like"}, next) ||
+				strings.HasPrefix(next, "goroutine") {
 				n = max(n, v)
 			}
 		}

@@ -17,6 +17,16 @@ func (p *picture) readRest(r *attach.Reading) {
 	if p.cut > 0 || p.openEnd() {
 		r.Means = fmt.Sprintf("nobody that is shown waits for a lock; %s to be woken, sleeps or runs", of)
 	}
+	// The largest group says it where it has waited as long.
+	g := p.group()
+	if text, minutes := p.longest(); text != "" && p.n > 1 && (g.n < 2 || g.minutes < minutes) {
+		r.Figures = append([]string{text}, r.Figures...)
+	}
+	if r.State == attach.Healthy && p.unexplained() > 0 {
+		r.State = attach.CannotTell
+		r.Next = append(r.Next, attach.Next{Command: "the same dump a minute later",
+			Why: "who is still there, and did not come back meanwhile"})
+	}
 	if n := p.kinds[waitSema]; n > 0 && r.State != attach.Ill {
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("%s at a semaphore, that of a lock or of a WaitGroup: which, is in the part of the stack that is cut off", waits(n))
@@ -32,6 +42,20 @@ func (p *picture) readRest(r *attach.Reading) {
 		r.State = attach.CannotTell
 		r.Means += ": whether they come on, a second dump says"
 	}
+}
+
+// unexplained counts those who wait for others of the program, and may wait for work, which is their
+// rest, or in vain.
+func (p *picture) unexplained() (n int) {
+	for i, s := range p.stacks {
+		switch p.waits[i].kind {
+		case waitChan, waitCond, waitGroup, waitOther, waitSema:
+			if !idle(s) && !s.writer() {
+				n += s.count
+			}
+		}
+	}
+	return n
 }
 
 // openEnd reports whether the text ends within a stack, also right below its header, so that

@@ -42,6 +42,15 @@ func (p *picture) permit(what string) (site string, stuck bool) {
 // poolTake is a method that takes something out of a pool, by the names of both.
 var poolTake = pattern.New(`^(.*\(\*\w*[Pp]ool(?:\[[^\]]*\])?\))\.(?i:get|acquire|borrow|take|check_?out|wait)(?:Turn|Conn|Connection|Client|Session|Resource|Context|Ctx|With|Vacant)*$`)
 
+// turnName is a function that hands out turns, or takes work, by its name.
+var turnName = pattern.New(`(?i)acquire|limit|throttl|semaphore|permit|enqueue|waitTurn|checkout|(?:^|[.)])(?:sem|slot|queue|submit)`)
+
+// turnNamed reports whether a function's own name, without its package, is of one that waits for a
+// turn.
+func turnNamed(fn string) bool {
+	return turnName.MatchString(strings.TrimPrefix(fn, packageOf(fn)))
+}
+
 // poolNamed is the pool in whose own code a goroutine waits to be given something; "": it does not.
 // A pool's own worker waits there for work. Who waits for a socket below it has its turn.
 func poolNamed(s *stack, kind waitKind) string {

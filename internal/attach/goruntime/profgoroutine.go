@@ -30,6 +30,7 @@ func (p *profile) readGoroutines(r *attach.Reading) {
 
 // readGoroutineSums is the same where only sums by function are printed.
 func (p *profile) readGoroutineSums(r *attach.Reading) {
+	r.State = attach.CannotTell
 	var lock float64
 	for fn, v := range p.cum {
 		if fn == "sync.(*Mutex).Lock" || fn == "internal/sync.(*Mutex).lockSlow" ||
@@ -65,7 +66,7 @@ func (p *profile) readGoroutineSums(r *attach.Reading) {
 		r.Figures = append(r.Figures, fmt.Sprintf("%.0f in %s%s or below it", p.cum[fn], fn, p.of(p.cum[fn])))
 		if p.cum[fn] >= manyLeaked {
 			r.State = attach.CannotTell
-			r.Means = "so many goroutines alike are a leak, or a crowd behind one that serves them; a leak costs memory and work of GC, and is no cause of latency by itself"
+			r.Means = "so many goroutines alike are workers without work, a leak, or a crowd behind one that serves them; a leak costs memory and work of GC, and is no cause of latency by itself"
 			r.Next = []attach.Next{{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=1' a minute later", Why: "a number that only grows, while the load does not, is a leak"}}
 		}
 		return

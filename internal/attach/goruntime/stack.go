@@ -41,7 +41,7 @@ func receiver(fn string) string {
 // library reports whether a function is below what a program's own code calls to wait.
 func library(fn string) bool {
 	for _, p := range []string{"runtime.", "sync.", "internal/", "syscall.", "runtime/",
-		"os.(*File)", "os.(*fileStat)"} {
+		"os.(*File)", "os.(*fileStat)", "net.runtime_", "net.(*pollDesc)."} {
 		if strings.HasPrefix(fn, p) {
 			return true
 		}

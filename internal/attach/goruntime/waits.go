@@ -94,7 +94,7 @@ func stateKind(s *stack) waitKind {
 		case fn == "runtime.chanrecv" || strings.HasPrefix(fn, "runtime.chanrecv") ||
 			strings.HasPrefix(fn, "runtime.chansend") || fn == "runtime.selectgo" || fn == "runtime.block":
 			return waitChan
-		case fn == "internal/poll.runtime_pollWait" || fn == "runtime.netpollblock":
+		case pollWait(fn):
 			return waitNet
 		case fn == "time.Sleep":
 			return waitSleep
@@ -121,6 +121,11 @@ func stateKind(s *stack) waitKind {
 		return waitRun
 	}
 	return waitOther
+}
+
+// pollWait reports whether a function waits for a connection to be ready; until Go 1.8 it was in net.
+func pollWait(fn string) bool {
+	return fn == "internal/poll.runtime_pollWait" || fn == "net.runtime_pollWait" || fn == "runtime.netpollblock"
 }
 
 // writer reports whether a stack without a state is of who writes the profile.
@@ -375,7 +380,7 @@ func downstream(s *stack) string {
 // idle reports whether a stack waits for somebody to come: an accept loop, a connection between two
 // requests, a helper of a client, a signal.
 func idle(s *stack) bool {
-	return s.has("internal/poll.(*FD).Accept", "net/http.(*connReader).backgroundRead",
+	return s.has("internal/poll.(*FD).Accept", "net.(*netFD).accept", "net/http.(*connReader).backgroundRead",
 		"os/signal.", "net/http.(*persistConn).readLoop", "net/http.(*persistConn).writeLoop",
 		"net/http.(*http2clientConnReadLoop)",
 		"google.golang.org/grpc/internal/transport.(*controlBuffer).get", "net/http.readRequest",
