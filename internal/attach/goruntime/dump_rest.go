@@ -44,8 +44,8 @@ func (p *picture) readRest(r *attach.Reading) {
 	}
 }
 
-// unexplained counts those who wait for others of the program, and may wait for work, which is their
-// rest, or in vain.
+// unexplained counts those who wait for others of the program: for work, which is their rest, or in
+// vain.
 func (p *picture) unexplained() (n int) {
 	for i, s := range p.stacks {
 		switch p.waits[i].kind {

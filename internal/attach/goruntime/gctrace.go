@@ -125,8 +125,8 @@ func lastly(open []*run, r *run) []*run {
 	return open[max(0, len(open)-mostOpen):]
 }
 
-// runs divides a part by process: a logger's prefix tells them apart, and a number that goes on with
-// none of the runs above is another start.
+// runs divides a part by process: a logger's prefix tells them apart, and a number that goes on
+// with none of the runs above is another start.
 func runs(p *attach.Part) (out []*run, flaws []string) {
 	open := map[string][]*run{}
 	late := map[string]bool{} // the line above, of the same source, says that the next cycle is forced

@@ -123,7 +123,7 @@ func stateKind(s *stack) waitKind {
 	return waitOther
 }
 
-// pollWait reports whether a function waits for a connection to be ready; until Go 1.8 it was in net.
+// pollWait reports whether a function waits for a connection. Until Go 1.8 it was in net.
 func pollWait(fn string) bool {
 	return fn == "internal/poll.runtime_pollWait" || fn == "net.runtime_pollWait" || fn == "runtime.netpollblock"
 }

@@ -37,18 +37,19 @@ var named = []string{
 
 // mute are those of which no text speaks of a cause, each with the reason.
 var mute = map[string]string{
-	"stack of a profile as text": "one stack has no amount",
-	"heap profile as text":       "who holds memory says nothing of a wait",
-	"runtime/metrics":            "it is one reading since the start",
-	"Go scavenger lines":         "memory that goes back to the system costs nobody a wait",
-	"gcpacertrace":               "it shows what the pacer aims at, and not what it costs",
-	"/proc/PID/stat":             "it counts since the process started",
-	"/proc/slabinfo":             "it says who has the kernel's memory, and not whether memory is short",
-	"mounts":                     "it says where files are",
-	"perf sched map":             "it draws who ran, and not who waited",
-	"perf stat":                  "it counts of one run",
-	"strace -c":                  "its seconds are of waits that may be idle",
-	"ltrace -c":                  "its seconds are of waits that may be idle",
+	"stack of a profile as text":   "one stack has no amount",
+	"heap profile as text":         "who holds memory says nothing of a wait",
+	"threadcreate profile as text": "it counts since the program started",
+	"runtime/metrics":              "it is one reading since the start",
+	"Go scavenger lines":           "memory that goes back to the system costs nobody a wait",
+	"gcpacertrace":                 "it shows what the pacer aims at, and not what it costs",
+	"/proc/PID/stat":               "it counts since the process started",
+	"/proc/slabinfo":               "it says who has the kernel's memory, and not whether memory is short",
+	"mounts":                       "it says where files are",
+	"perf sched map":               "it draws who ran, and not who waited",
+	"perf stat":                    "it counts of one run",
+	"strace -c":                    "its seconds are of waits that may be idle",
+	"ltrace -c":                    "its seconds are of waits that may be idle",
 }
 
 // shown is what samples have of a kind.

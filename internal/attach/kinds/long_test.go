@@ -3,6 +3,7 @@ package kinds
 import (
 	"bytes"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -84,7 +85,7 @@ func TestLongDump(t *testing.T) {
 	var text bytes.Buffer
 	text.WriteString("it hangs:\n\n")
 	for n := 1; text.Len() < 30<<20; n++ {
-		text.WriteString("goroutine " + strings.Repeat("1", n%5+1) +
+		text.WriteString("goroutine 1" + strings.Repeat("0", n%5) + strconv.Itoa(100_000+n) +
 			" [select, 5 minutes]:\nmain.work(0xc000010000)\n\t/src/main.go:10 +0x1d\ncreated by main.main\n\t/src/main.go:5 +0x2a\n\n")
 	}
 	parts, _, _, err := attach.Stream("x", &text, Table())

@@ -57,8 +57,8 @@ func hostHead(l Line) string {
 	return host + ":"
 }
 
-// podHead is the first word of a line, where it may be the name of a pod, which ends with letters and
-// digits of its own, or with its number; "": it is none.
+// podHead is the first word of a line, where it may be a pod's name, which ends with letters and
+// digits of its own, or with a number; "": it is none.
 func podHead(l Line) string {
 	pod, _, _ := strings.Cut(l.Text, " ")
 	if l.Command != "" || len(pod) > 100 || !podName.MatchString(pod) {
