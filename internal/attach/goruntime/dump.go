@@ -192,8 +192,8 @@ func parseDump(lines []paste.Line) *dump {
 	return d
 }
 
-// ofThread reports whether a stack without a header is that of a thread, which a crash prints first:
-// all of it is the runtime's, and it ends where threads start or switch.
+// ofThread reports whether a stack without a header is that of a thread, which a crash prints
+// first: all of it is the runtime's, and it ends where threads start or switch.
 func (s *stack) ofThread() bool {
 	n := len(s.frames)
 	if s.id != 0 || s.state != "" || n == 0 || slices.ContainsFunc(s.frames,
