@@ -53,6 +53,7 @@
 //	kernel_naming.go   names the functions of stacks, for perf.go as well
 //	kernel_sights.go   what each part of the recorder sees
 //	kernel_files.go    names of files that threads wait for
+//	kernel_sockets.go  which connections the target made itself
 //	kernel_mapped.go   names of files that threads fault in
 //	kernel_cgroup.go   names of cgroups
 //	kernel_budget.go   what recording may cost, and which detail goes first

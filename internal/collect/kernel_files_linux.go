@@ -29,10 +29,19 @@ var fileCalls = map[string]map[uint64]bool{
 
 var ownFileCalls = fileCalls[runtime.GOARCH]
 
+// receiveCalls has those that receive from a socket, their first argument: recvfrom, recvmsg and
+// recvmmsg.
+var receiveCalls = map[string]map[uint64]bool{
+	"amd64": {45: true, 47: true, 299: true}, "arm64": {207: true, 212: true, 243: true},
+}
+
+var ownReceiveCalls = receiveCalls[runtime.GOARCH]
+
 // fileWaits names the files that threads wait for, by their descriptors. A number may soon belong
 // to another file, so it is looked up at once, though not each time.
 type fileWaits struct {
 	fds   string
+	ends  socketEnds
 	kinds map[uint64]fileKind
 	asked int64 // the second in which looks are counted
 	looks int
@@ -48,11 +57,14 @@ const fileNS = 100e6
 // look takes a thread that leaves its CPU. If it is in the middle of a call on a file, that file is
 // looked up.
 func (f *fileWaits) look(s *bpfStream, e *bpf.Event) {
+	if e.Arg[1] == 0 || e.Arg[2] >= 1<<31 {
+		return
+	}
+	file, receive := ownFileCalls[e.Arg[1]-1], ownReceiveCalls[e.Arg[1]-1]
 	switch {
-	case e.Arg[1] == 0 || !ownFileCalls[e.Arg[1]-1] || e.Arg[2] >= 1<<31:
-	case e.Arg[0]&uninterruptible != 0:
+	case file && e.Arg[0]&uninterruptible != 0:
 		f.wait(s, e)
-	case e.Arg[0] != 0 && e.Flags&bpf.Preempted == 0:
+	case (file || receive) && e.Arg[0] != 0 && e.Flags&bpf.Preempted == 0:
 		f.kind(s, e)
 	}
 }
@@ -113,6 +125,9 @@ func (f *fileWaits) kind(s *bpfStream, e *bpf.Event) {
 		return // closed meanwhile: the next wait looks again
 	}
 	now := fileKind{e.Time, kindOfFile(path)}
+	if now.kind == kernel.FileSocket && f.ends.made(path, e.Time) {
+		now.kind = kernel.FileMade
+	}
 	if f.kinds == nil {
 		f.kinds = map[uint64]fileKind{}
 	}

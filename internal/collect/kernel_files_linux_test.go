@@ -1,6 +1,7 @@
 package collect
 
 import (
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -45,5 +46,44 @@ func TestKindOfFile(t *testing.T) {
 		if got := kind(c.fd); got != c.want {
 			t.Errorf("%s is of kind %d, want %d", c.what, got, c.want)
 		}
+	}
+}
+
+// TestSocketEnds: of the two ends of a connection one was made by its own side.
+func TestSocketEnds(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	dialled, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dialled.Close()
+	accepted, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer accepted.Close()
+	name := func(c net.Conn) (name string) {
+		raw, err := c.(*net.TCPConn).SyscallConn()
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw.Control(func(fd uintptr) {
+			name, err = os.Readlink(filepath.Join("/proc/self/fd", strconv.Itoa(int(fd))))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	e := socketEnds{dir: "/proc/self/net"}
+	if !e.made(name(dialled), 1) || e.made(name(accepted), 1) {
+		t.Errorf("made by their own sides: %v, and %s is, %s is not", e.mades, name(dialled), name(accepted))
+	}
+	if e.made("socket:[", 2) || e.made("socket:[1]", 2) || e.next != 1+firstPause {
+		t.Errorf("a socket that is in no table: %+v", e)
 	}
 }

@@ -85,7 +85,7 @@ func recordBPF(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, e
 	named.readKernel(p, r.Symbols())
 	proc := filepath.Join(p.Root, "/proc", strconv.Itoa(p.PID))
 	s := &bpfStream{
-		r: r, files: fileWaits{fds: filepath.Join(proc, "fd")}, mapped: mappedFiles{maps: filepath.Join(proc, "maps")},
+		r: r, files: fileWaits{fds: filepath.Join(proc, "fd"), ends: socketEnds{dir: filepath.Join(proc, "net")}}, mapped: mappedFiles{maps: filepath.Join(proc, "maps")},
 		cgroups: newCgroupPaths(p.Root), threads: map[uint32]*bpfThread{},
 		stacks: map[uint64]stackID{}, seed: maphash.MakeSeed(),
 	}

@@ -26,6 +26,8 @@ type columns struct {
 	levels  []Level
 
 	callsKnown bool // the system calls of blocked threads are recorded
+	// made has the descriptors that were nothing but connections which the target's side made.
+	made map[uint64]bool
 
 	bytes   int
 	dropped int64 // what ended before this was given up; 0 nothing

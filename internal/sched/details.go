@@ -50,7 +50,7 @@ const mostDescriptors = 1 << 16
 func (b *builder) file(r *kernel.Record) {
 	kind := BlockUnknown
 	switch r.Arg[1] {
-	case kernel.FileSocket:
+	case kernel.FileSocket, kernel.FileMade:
 		kind = BlockNetwork
 	case kernel.FilePipe:
 		kind = BlockPipe
@@ -65,6 +65,14 @@ func (b *builder) file(r *kernel.Record) {
 		b.files = map[uint64]Block{}
 	}
 	b.files[r.Arg[0]] = kind
+	if made := r.Arg[1] == kernel.FileMade; made && !ok {
+		if b.made == nil {
+			b.made = map[uint64]bool{}
+		}
+		b.made[r.Arg[0]] = true
+	} else if !made {
+		delete(b.made, r.Arg[0])
+	}
 }
 
 // held notes that a thread of another program had a CPU, where its switches are folded. The

@@ -33,6 +33,10 @@ func (k *Timeline) Dropped() int64 { return k.dropped }
 // Levels are the recorder's levels of detail by time.
 func (k *Timeline) Levels() []Level { return k.levels }
 
+// Made reports whether a descriptor was nothing but a connection that the target's side made: what
+// comes there are answers. It is false where that is not known.
+func (k *Timeline) Made(fd uint64) bool { return k.made[fd] }
+
 // Totals are sums over all threads of the target.
 func (k *Timeline) Totals() Totals { return k.totals }
 

@@ -52,7 +52,7 @@ func (f *finder) rivals(s, best *site) bool {
 		return false // poll, accept and read have an order among themselves
 	case s.key.sig != 0 && best.key.sig != 0 && f.depthOf(s) != f.depthOf(best):
 		return false // the one nearer the root is the wait for work
-	case f.isHanded(s) != f.isHanded(best):
+	case s.key.made != best.key.made && best.tier() == tierNet, f.isHanded(s) != f.isHanded(best):
 		return false
 	}
 	return best.blocks < clearlyMore*s.blocks && s.blocks < clearlyMore*best.blocks
@@ -85,15 +85,20 @@ func handedBack(l *life, best *site) int32 {
 
 // betterSite reports whether a is more likely the wait for work than b. In this order:
 //  1. Something arrives at it; a pure timer is the last resort.
-//  2. It is nearer the thread's root, if both stacks are whole: a loop calls what handles its
+//  2. Of two waits for the network, one at a connection that the program made itself is for an
+//     answer, and the other is the wait for work.
+//  3. It is nearer the thread's root, if both stacks are whole: a loop calls what handles its
 //     requests, so the waits of handling are deeper than the loop's own.
-//  3. The network before other threads before a timer.
-//  4. The events of many before connections before one descriptor's bytes.
-//  5. A connection of its own before one that goes from thread to thread.
-//  6. It is the more frequent.
+//  4. The network before other threads before a timer.
+//  5. The events of many before connections before one descriptor's bytes.
+//  6. A connection of its own before one that goes from thread to thread.
+//  7. It is the more frequent.
 func (f *finder) betterSite(a, b *site) bool {
 	if (a.tier() == tierTimer) != (b.tier() == tierTimer) {
 		return b.tier() == tierTimer
+	}
+	if a.key.made != b.key.made && a.tier() == tierNet && b.tier() == tierNet {
+		return b.key.made
 	}
 	if a.key.sig != 0 && b.key.sig != 0 && a.key.sig != b.key.sig {
 		if d, e := f.depthOf(a), f.depthOf(b); d != e {

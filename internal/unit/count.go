@@ -206,7 +206,8 @@ func (f *finder) keepLife(l *life, entry string) {
 }
 
 // nameAlike gives an entry function to lives of which no stack showed one: that of the others with
-// their thread name, if at least four in five of those share it. Threads that were born during the
+// their thread name, if at least four in five of those share it, and half of all show one: those
+// with large frames never do, as their stacks are cut off. Threads that were born during the
 // recording and threads that were there before are not compared with each other. The main thread is
 // left out: other threads may have its name, but none has its entry function.
 func (f *finder) nameAlike() {
@@ -214,11 +215,16 @@ func (f *finder) nameAlike() {
 		comm string
 		born bool
 	}
-	entries := map[kin]map[int32]int{}
+	entries, all := map[kin]map[int32]int{}, map[kin]int{}
 	for i := range f.set.lives {
 		l := &f.set.lives[i]
-		if n := f.nameOf[l.name]; n.entry != "" && l.tid != f.timeline.Header().PID {
-			k := kin{n.comm, l.born}
+		n := f.nameOf[l.name]
+		if l.tid == f.timeline.Header().PID {
+			continue
+		}
+		k := kin{n.comm, l.born}
+		all[k]++
+		if n.entry != "" {
 			if entries[k] == nil {
 				entries[k] = map[int32]int{}
 			}
@@ -234,7 +240,7 @@ func (f *finder) nameAlike() {
 				most = n
 			}
 		}
-		if lives[most]*5 >= sum*4 {
+		if lives[most]*5 >= sum*4 && sum*2 >= all[k] {
 			usual[k] = most
 		}
 	}

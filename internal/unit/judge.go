@@ -115,6 +115,6 @@ func (t *roleTable) giveAlike() map[int32][]int32 {
 
 // fits reports whether s can be the wait for work of a role.
 func (s *site) fits(k *roleKey) bool {
-	return s.key.block == k.block && s.key.multi == k.multi && (s.key.sig == k.sig || s.key.sig == 0) &&
+	return s.key.block == k.block && s.key.multi == k.multi && s.key.made == k.made && (s.key.sig == k.sig || s.key.sig == 0) &&
 		(k.addr == 0 || k.addr == s.key.arg) && s.bad == 0
 }

@@ -22,7 +22,8 @@ type served struct {
 //  1. A group whose givers wait for the answer serves them.
 //  2. A group that makes a thread for each piece of work hands it on (makers).
 //  3. A group that only looks for work again and again polls (pollers).
-//  4. A group between others either hands its work on or does their background work (background).
+//  4. A group that waits for answers at connections which the program made asks others (asking).
+//  5. A group between others either hands its work on or does their background work (background).
 //
 // Each step sees what the ones before have left. With a pattern for the entry function the user has
 // decided.
@@ -49,6 +50,7 @@ func (f *finder) list() {
 	if f.options.Entry == nil {
 		f.makers()
 		f.pollers()
+		f.asking()
 		f.background(by, outside)
 	}
 	for i := range t.Groups {
@@ -103,6 +105,25 @@ func (f *finder) pollers() {
 	for i := range t.Groups {
 		if works && polls(i) {
 			t.Groups[i].Listed, t.Groups[i].Why = false, "polls: sleeps less than a ms, looks for work and sleeps again"
+		}
+	}
+}
+
+// asking leaves out groups that begin with the answers of others, if another group begins with
+// requests from outside and is not rare beside them. A program that gets its work at a connection
+// which it made itself keeps it.
+func (f *finder) asking() {
+	t := &f.set
+	asks := func(g int) bool { return t.Groups[g].Listed && t.roles[f.groupRole[g]].key.made }
+	var asked int64
+	for i := range t.Groups {
+		if r := &t.roles[f.groupRole[i]]; t.Groups[i].Listed && r.tier == tierNet && !r.key.made {
+			asked += t.Groups[i].Count
+		}
+	}
+	for i := range t.Groups {
+		if g := &t.Groups[i]; asks(i) && asked*10 >= g.Count {
+			g.Listed, g.Why = false, "begins with an answer, at a connection that the program made itself"
 		}
 	}
 }

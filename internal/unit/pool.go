@@ -31,6 +31,7 @@ type poolKind struct {
 	multi multiplex
 	sig   uint32
 	addr  uint64
+	made  bool // see siteKey
 }
 
 // poolSite is the sum of the members' sites of one kind.
@@ -55,7 +56,7 @@ func (f *finder) judgeTogether(name int32, lives []int32, roles *roleTable) {
 // kindOf is the kind of a member's site. Stacks tell places apart only if all waits have one: with
 // half of them missing, one place would look like two.
 func (p *pool) kindOf(s *site) poolKind {
-	k := poolKind{block: s.key.block, multi: s.key.multi}
+	k := poolKind{block: s.key.block, multi: s.key.multi, made: s.key.made}
 	if !p.stackless[k] {
 		k.sig = s.key.sig
 	}
@@ -70,7 +71,7 @@ func (p *pool) count() {
 	for _, i := range p.lives {
 		for j := range p.f.set.lives[i].sites {
 			if k := &p.f.set.lives[i].sites[j].key; k.sig == 0 {
-				p.stackless[poolKind{block: k.block, multi: k.multi}] = true
+				p.stackless[poolKind{block: k.block, multi: k.multi, made: k.made}] = true
 			}
 		}
 	}
@@ -121,7 +122,8 @@ func (p *pool) waitForWork() (kind poolKind, ok bool) {
 
 // giveLoop gives the role of a wait for work to all members that have it.
 func (p *pool) giveLoop(kind poolKind, roles *roleTable) {
-	n := roles.number(roleKey{name: p.name, block: kind.block, multi: kind.multi, sig: kind.sig, addr: kind.addr})
+	n := roles.number(roleKey{name: p.name, block: kind.block, multi: kind.multi, sig: kind.sig, addr: kind.addr,
+		made: kind.made})
 	r := &p.f.set.roles[n]
 	r.site.add(&p.sites[kind].site)
 	r.site.key = p.sites[kind].key

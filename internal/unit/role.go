@@ -33,6 +33,7 @@ type roleKey struct {
 	sig   uint32
 	addr  uint64 // of a futex that several threads wait at: one queue
 	fills bool   // they fill a queue of threads that have the same key but for this
+	made  bool   // see siteKey
 }
 
 // roleTable numbers the roles while they are given.
@@ -62,7 +63,7 @@ func (t *roleTable) number(k roleKey) int32 {
 // keyOf is the key of the role of a life whose wait for work is s. A futex that one thread alone
 // waits at is its own mailbox: all with such a mailbox have one role.
 func (t *roleTable) keyOf(l *life, s *site) roleKey {
-	k := roleKey{name: l.name, block: s.key.block, multi: s.key.multi, sig: s.key.sig}
+	k := roleKey{name: l.name, block: s.key.block, multi: s.key.multi, sig: s.key.sig, made: s.key.made}
 	if s.key.block == sched.BlockFutex && t.shared[s.key.arg] > 1 {
 		k.addr = s.key.arg
 	}

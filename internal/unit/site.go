@@ -11,6 +11,7 @@ type siteKey struct {
 	call  int32
 	block sched.Block
 	multi multiplex
+	made  bool // at a connection that the program made itself: what comes there are answers
 }
 
 // multiplex says how many senders a wait for the network listens to. Its order counts: choose.go

@@ -32,6 +32,7 @@ func (f *finder) keyOf(s *sched.Stretch) siteKey {
 		default:
 			k.multi = f.stack(s.User).multi
 		}
+		k.made = k.single() && f.timeline.Made(k.arg)
 	}
 	return k
 }

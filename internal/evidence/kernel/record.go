@@ -95,8 +95,9 @@ const (
 	SocketReady
 
 	// File: from about Time on, the target's descriptor Arg[0] is a socket (Arg[1] is 1), or a
-	// pipe, a terminal or another file whose reader waits for a writer (2), or anything else (0).
-	// TID waited in a call on it. It is reported once, and when it changes.
+	// pipe, a terminal or another file whose reader waits for a writer (2), or a socket whose
+	// connection the target's side made (3), or anything else (0). TID waited in a call on it.
+	// It is reported once, and when it changes.
 	File
 
 	// TimerDue: a timer that wakes TID was due at Arg[1] and fired at Time.
@@ -217,6 +218,7 @@ const (
 	FileOther = iota
 	FileSocket
 	FilePipe
+	FileMade // what comes there are answers
 )
 
 // Header says how the stream was made.
