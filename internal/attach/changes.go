@@ -89,6 +89,10 @@ func (l link) asRead(first, later *Told) link {
 		l.order, l.why = places, "cgroups "+a.Cgroup+" and "+b.Cgroup
 	case differ(a.Name, b.Name):
 		l.order, l.why = places, a.Name+" and "+b.Name
+	case otherMemory(first, later):
+		l.order, l.why = places, "machines with different amounts of memory"
+	case l.order == sequent && otherBoot(first, later):
+		l.order = untold
 	}
 	return l
 }
@@ -110,6 +114,32 @@ func (s *sequel) settle() {
 	}
 }
 
+// both are the values of a fact that each of two readings has.
+func both(first, later *Told, name FactName) (a, b float64, ok bool) {
+	x, from := fact([]*Told{first}, name)
+	y, to := fact([]*Told{later}, name)
+	return x.Value, y.Value, from != nil && to != nil
+}
+
+// otherMemory reports whether two readings are of machines that have not the same memory.
+func otherMemory(first, later *Told) bool {
+	a, b, ok := both(first, later, MemoryTotal)
+	return ok && math.Abs(a-b) > changed*max(a, b)
+}
+
+// sameBoot is how far apart two times of one boot may be, in seconds: an uptime is in minutes, and
+// a clock may be set right.
+const sameBoot = 300
+
+// otherBoot reports whether two readings are not of one machine since it was last started: by the
+// clock and the uptime, each was started at another time of the day. Sleep looks the same.
+func otherBoot(first, later *Told) bool {
+	const day = 24 * 60 * 60
+	a, b, ok := both(first, later, HostBoot)
+	gap := math.Abs(a - b)
+	return ok && min(gap, day-gap) > sameBoot
+}
+
 // text says of the readings what is known; "": nothing is to be said.
 func (s *sequel) text() string {
 	kind, first, last := s.first.Kind, s.told[0].Part.where(), s.told[len(s.told)-1].Part.where()
@@ -127,15 +157,15 @@ func (s *sequel) text() string {
 			text = fmt.Sprintf("%s: %s to %s, %d readings in order", kind.Name, first, last, n)
 		}
 		if took > 0 {
-			text += ", " + finding.Duration(int64(took)) + " apart"
+			text += ", " + spell(took) + " apart"
 		}
 		return text + s.doubt() + ": " + changes(rows, took)
 	case s.order == sequent:
 		text := fmt.Sprintf("%s: %s and then %s are no before and after, as a counter fell (%s %s): another place, or started again in between, so no rate is made of them",
 			kind.Name, first, last, rows[fell].of(rows[fell].whom), rows[fell].fromTo())
 		return text + sideBySide(rows)
-	case kind.Scattered && len(rows) == 0:
-		return ""
+	case len(rows) == 0 && (kind.Scattered || s.order == untold && !kind.Joins):
+		return "" // nothing is to be compared
 	case s.order == places:
 		said = fmt.Sprintf("%s: %s and %s are two places (%s): side by side, without rates", kind.Name, first, last, s.why)
 	case kind.Scattered:
@@ -144,6 +174,14 @@ func (s *sequel) text() string {
 		said = fmt.Sprintf("%s: nothing tells whether %s and %s are one place before and after, so no rate is made of them", kind.Name, first, last)
 	}
 	return said + sideBySide(rows)
+}
+
+// spell writes the time between two readings, of minutes and more as a clock does.
+func spell(took time.Duration) string {
+	if took < 10*time.Minute {
+		return finding.Duration(int64(took))
+	}
+	return strings.TrimSuffix(took.Round(time.Minute).String(), "0s")
 }
 
 // doubt is a word of caution where the readings are of two files and neither says whose it is.

@@ -26,6 +26,7 @@ const (
 	CompactStallRate FactName = "/host/vmstat/compact/stall:stalls/s"
 	MinFree          FactName = "/host/sysctl/vm.min_free_kbytes:bytes"
 	MemoryTotal      FactName = "/host/memory/total:bytes"
+	HostBoot         FactName = "/host/boot:seconds-of-day"   // by the clock and the uptime, to the minute
 	LostMS           FactName = "/db/request/lost:ms"         // between a client's and a server's clock
 	RunCPU           FactName = "/run/cpu:ns"                 // Of: the command, which was run for this
 	RunElapsed       FactName = "/run/elapsed:ns"             // likewise

@@ -366,7 +366,10 @@ func containerJudge(v *verdict, all []container) {
 		if ok {
 			proof := fmt.Sprintf("%s uses %s CPUs: near %s, which may be its quota", c.name, fixed(c.cpu), plain(nearest))
 			v.next("cat /sys/fs/cgroup/CGROUP/cpu.max /sys/fs/cgroup/CGROUP/cpu.stat", "nr_throttled against nr_periods: whether a quota stops it")
-			v.candidate("cpu-throttled", 0, proof)
+			v.unsure = true
+			if nearest >= 0.5 { // among many small uses, one is near such a number by chance
+				v.candidate("cpu-throttled", 0, proof)
+			}
 			v.means("%s; or it just computes that much, as one busy thread does", proof)
 			break
 		}

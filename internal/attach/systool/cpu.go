@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/whystall/whystall/internal/finding"
-
 	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/finding"
 )
 
 // cpuUse is how CPUs spent their time, in percent: medians over samples.
@@ -19,7 +18,8 @@ type cpuUse struct {
 	load                       bool    // runnable is a load average, which counts D as well
 	still                      bool    // next to nothing is read from disks or written to them meanwhile
 	passed                     bool    // by the load average, no thread waited through the last minute
-	bars                       bool    // of one screen's bars, so that what follows is a candidate at most
+	average                    bool    // from a line of averages, since the samples are not there
+	glance                     bool    // what follows from a queue is a candidate at most
 }
 
 // Thresholds in percent of CPU time, and of threads for each CPU.
@@ -55,6 +55,17 @@ func (c cpuUse) String() string {
 		fmt.Fprintf(&b, "%s %% %s", plain(p.value), p.name)
 	}
 	return b.String()
+}
+
+// basis says what the figures are of.
+func (c cpuUse) basis() string {
+	switch {
+	case c.average:
+		return "on average"
+	case c.samples < 2:
+		return "in one sample"
+	}
+	return "the median of " + samples(c.samples)
 }
 
 // judge adds what follows from the use of CPUs to a verdict.
@@ -94,8 +105,8 @@ func (c cpuUse) interrupts(v *verdict) {
 	if c.si < softMuch {
 		return
 	}
-	proof := fmt.Sprintf("soft interrupts take %s %% of the CPU time, the median of %s",
-		plain(c.si), samples(c.samples))
+	proof := fmt.Sprintf("soft interrupts take %s %% of the CPU time, %s",
+		plain(c.si), c.basis())
 	v.candidate("softirq", c.si/100, proof)
 	v.means("soft interrupts take %s %% of the CPU time; which they are is not in it", plain(c.si))
 	v.not("whose threads they interrupt, and for how long")
@@ -103,7 +114,7 @@ func (c cpuUse) interrupts(v *verdict) {
 }
 
 func (c cpuUse) steal(v *verdict) {
-	proof := fmt.Sprintf("steal %s %% of CPU time, the median of %s", plain(c.st), samples(c.samples))
+	proof := fmt.Sprintf("steal %s %% of CPU time, %s", plain(c.st), c.basis())
 	switch {
 	case c.st < stealMatters:
 		if c.samples >= enoughSamples {
@@ -129,7 +140,7 @@ func (c cpuUse) iowait(v *verdict) {
 		v.not("that a disk was waited for: iowait of one screen is idle time of CPUs, and the load average, which counts threads in D, was next to 0")
 		return
 	}
-	proof := []string{fmt.Sprintf("iowait %s %%, the median of %s", plain(c.wa), samples(c.samples))}
+	proof := []string{fmt.Sprintf("iowait %s %%, %s", plain(c.wa), c.basis())}
 	v.not("iowait is idle time of CPUs: it does not say which threads wait, for a disk, NFS or io_uring, nor that the service's requests do")
 	v.next("pidstat -d 1 10", "which processes wait for the disk")
 	v.next("iostat -x 1 10", "which device is slow: r_await, w_await, aqu-sz")
@@ -196,7 +207,7 @@ func (c cpuUse) queue(v *verdict) {
 		v.not(counts + ": 8 of them on 8 CPUs are no queue")
 		v.next("nproc", "threads queue only if more of them are runnable than there are CPUs")
 	case c.cpus > 0 && c.runnable >= queueMatters*float64(c.cpus) &&
-		(c.bars || v.pid > 0 || c.samples < enoughSamples && !c.load):
+		(c.glance || v.pid > 0 || c.samples < enoughSamples && !c.load):
 		v.candidate("cpu-contention", share, proof)
 		v.candidate("runqueue-saturation", share, proof)
 		if v.pid > 0 {

@@ -58,6 +58,22 @@ func dfRow(f []string) (share float64, ok bool) {
 	return 0, false
 }
 
+// dfLeft is what is left in a file system, as df wrote it: the cell before the share used.
+func dfLeft(f []string) string {
+	for i, c := range f {
+		if strings.HasSuffix(c, "%") && i >= 3 {
+			return f[i-1]
+		}
+	}
+	return ""
+}
+
+// readOnly reports whether a row is of an image or a disc, which is always full.
+func readOnly(f []string) bool {
+	return slices.ContainsFunc([]string{"/dev/loop", "/dev/sr", "/dev/cdrom"}, func(s string) bool { return strings.HasPrefix(f[0], s) }) ||
+		slices.Contains(f, "squashfs") || slices.Contains(f, "iso9660")
+}
+
 func readDf(p *attach.Part) attach.Reading {
 	v := &verdict{}
 	v.Title = "df"
@@ -66,27 +82,32 @@ func readDf(p *attach.Part) attach.Reading {
 		dfInodes(v, p.Lines)
 		return v.done()
 	}
-	full, most, where := 0, -1.0, ""
+	full, most, where, left := 0, -1.0, "", ""
 	for _, l := range p.Lines {
 		f := fields(l.Text)
 		share, ok := dfRow(f)
-		if !ok || strings.HasPrefix(f[0], "/dev/loop") || dfHeader(f) {
+		if !ok || readOnly(f) || dfHeader(f) {
 			continue
 		}
-		if share >= 99 {
+		none := dfLeft(f) == "0"
+		if none {
 			full++
 		}
-		if share > most {
-			most, where = share, f[len(f)-1]
+		if share > most || share == most && none {
+			most, where, left = share, f[len(f)-1], dfLeft(f)
 		}
 	}
 	if most >= 0 {
 		v.figure("%s is the fullest: %s %% used", where, plain(most))
 	}
-	if full > 0 {
+	switch {
+	case full > 0:
 		v.unsure = true
 		v.figure("%s full", attach.Plural(full, "file system"))
 		v.means("%s is full: writes there fail, which is an error and not a wait", where)
+	case most >= 99:
+		v.unsure = true
+		v.means("%s is nearly full, with %s left: writes there do not fail yet", where, left)
 	}
 	v.means("no file system is full: it says nothing of slowness")
 	if !slices.ContainsFunc(p.Lines, func(l paste.Line) bool { return strings.Contains(l.Text, "IUse%") }) {

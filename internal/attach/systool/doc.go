@@ -11,16 +11,22 @@
 //	verdict.go   a reading in the making
 //	cpu.go       what follows from the use of CPUs and the threads that want one
 //	vmstat.go    vmstat N
+//	vmstatphases.go  samples which no median stands for
 //	vmstats.go   vmstat -s
 //	sysstat.go   what the tools of sysstat share: banner, times, names, rows
+//	headless.go  rows of these tools that lost their names
+//	clock.go     when a screen or a run was taken
 //	pidstat.go   pidstat: its tables, and the use of CPUs
 //	pidstatmore.go   waits for a CPU, faults, disks and switches
 //	pidstatsums.go   shares that are less than the sum of their parts
 //	pidstatnames.go  rows of it that lost their names to a filter
 //	mpstat.go    mpstat
 //	sar.go       sar
+//	sarpeaks.go  what stands out in single rows of it
 //	sarnet.go    its tables of network interfaces
 //	iostat.go    iostat: its reports
+//	iostatdevice.go  one device over reports
+//	iostatbare.go  rows of it that lost their names to a filter
 //	iostatjudge.go   what they say
 //	iostatlate.go  disks of which little is asked, and which take long for it
 //	dstat.go     dstat
@@ -28,9 +34,12 @@
 //	uptime.go    uptime and w
 //	top.go       top: from lines to screens
 //	topread.go   top: what screens say
+//	toptasks.go  of them: tasks, their states, and threads of the kernel
 //	topload.go   of them: the load average against what runs
 //	othertop.go  top of busybox; top of other systems, refused
 //	toyboxtop.go top of Android: toybox', and the one before it
+//	oldtop.go    top of the years up to 2004
+//	androidcpu.go  what Android writes of the CPUs when an app does not answer
 //	htop.go      htop's text
 //	htoptree.go  trees of processes and their threads
 //	atop.go      atop
@@ -54,7 +63,8 @@
 //	glances.go   glances
 //	setting.go   nproc, taskset, chrt, ulimit: context
 //	df.go        df
-//	ss.go        ss, netstat -nt
+//	ss.go        ss, netstat -nt: a list of sockets
+//	ssjudge.go   what it says
 //	sockcounts.go  sockets that people counted by state
 //	mtr.go       mtr
 //	traceroute.go  traceroute

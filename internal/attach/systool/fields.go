@@ -3,6 +3,7 @@ package systool
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
@@ -75,7 +76,26 @@ func fields(text string) []string {
 	if len(text) > long {
 		text = text[:long]
 	}
-	return strings.Fields(text)
+	f := strings.Fields(text)
+	if strings.IndexByte(text, '#') >= 0 || strings.IndexByte(text, '<') >= 0 || strings.Contains(text, "←") {
+		for i, c := range f {
+			if i >= leastCells && remark(c) {
+				return f[:i]
+			}
+		}
+	}
+	return f
+}
+
+// leastCells is fewer than a row has before what a person wrote beside it.
+const leastCells = 3
+
+// remark reports whether what a person wrote beside a row starts here.
+func remark(cell string) bool {
+	if rest, ok := strings.CutPrefix(cell, "#"); ok {
+		return rest == "" || rest[0] >= utf8.RuneSelf
+	}
+	return strings.HasPrefix(cell, "←") || len(cell) > 1 && cell[0] == '<' && strings.Trim(cell[1:], "-=") == ""
 }
 
 func blank(l paste.Line) bool { return strings.TrimSpace(l.Text) == "" }

@@ -231,7 +231,24 @@ func readFree(p *attach.Part) attach.Reading {
 		v.Flaws = append(v.Flaws, "the unit is not in it: "+bytes(m.total)+" in all is the likely reading")
 	}
 	m.judge(v)
+	m.since(v, all)
 	return v.done()
+}
+
+// since holds the last report against the first one, which may be of another machine.
+func (m memory) since(v *verdict, all []memory) {
+	if !m.bare && !m.partial {
+		v.fact(attach.MemoryTotal, m.total)
+	}
+	first := all[0]
+	switch {
+	case len(all) < 2 || m.total <= 0 || m.partial:
+	case math.Abs(first.total-m.total) > 0.1*m.total:
+		v.Title = fmt.Sprintf("free, %d reports of machines with different amounts of memory; the last counts", len(all))
+	case math.Abs(first.available-m.available) >= 0.05*m.total:
+		v.Figures = slices.Insert(v.Figures, min(1, len(v.Figures)),
+			fmt.Sprintf("%s %s in the first report, and swap used %s", m.left(), m.show(first.available), m.show(first.swapUsed)))
+	}
 }
 
 // Shares of all memory that are available.

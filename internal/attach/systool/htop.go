@@ -116,7 +116,7 @@ func readHtop(p *attach.Part) attach.Reading {
 			}
 		}
 	}
-	c := cpuUse{id: 100, samples: 1, runnable: -1, blocked: -1, cpus: len(busy), bars: true}
+	c := cpuUse{id: 100, samples: 1, runnable: -1, blocked: -1, cpus: len(busy), glance: true}
 	if len(busy) > 0 {
 		c.us = attach.Sum(busy) / float64(len(busy))
 		c.id = 100 - c.us
@@ -129,9 +129,10 @@ func readHtop(p *attach.Part) attach.Reading {
 	}
 	if s.mem.total > 0 {
 		v.figure("memory: %s of %s used, cache not counted", bytes(s.mem.used), bytes(s.mem.total))
+		v.fact(attach.MemoryTotal, s.mem.total)
 	}
 	s.cpus = len(busy)
-	s.processes(v, false) // a process stands beside its own threads: nothing is summed
+	s.processes(v, 0) // a process stands beside its own threads: nothing is summed
 	s.mostOf(v, c)
 	s.family(v, deep)
 	if len(busy) > 0 {

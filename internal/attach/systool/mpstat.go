@@ -2,28 +2,32 @@ package systool
 
 import (
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/format/paste"
 )
 
 var mpstat = &attach.Kind{
 	Name:  "mpstat",
 	Rows:  true,
-	Hints: []string{"Linux ", "CPU", "NODE", " all "},
+	Hints: []string{"Linux ", "CPU", "NODE", " all ", "    0.00    0.00"},
 	Claim: claimMpstat,
 	Read:  readMpstat,
+	Apart: newRun,
+	When:  sysstatWhen,
 }
 
 func claimMpstat(lines []paste.Line) int { return claimSysstat(mpstatTool, lines) }
 
 // cpuRows is the median use of one CPU, or of all.
 type cpuRows struct {
-	cpu     string
-	use     cpuUse
-	average bool // from a line of averages, since the samples are not there
+	cpu string
+	use cpuUse
 }
 
 // byCPU gives the medians for each CPU. A line of averages counts where no samples are there.
@@ -52,14 +56,41 @@ func (t *table) byCPU() (all []cpuRows) {
 			us: one.median("%usr", "%user") + one.median("%nice") + one.median("%guest") + one.median("%gnice"),
 			sy: one.median("%sys", "%system"), wa: one.median("%iowait"),
 			hi: one.median("%irq"), si: one.median("%soft"), st: one.median("%steal"), id: one.median("%idle"),
-			samples: len(one.rows), runnable: -1, blocked: -1,
+			samples: len(one.rows), runnable: -1, blocked: -1, average: !sampled,
 		}
 		if one.has("%user") { // sar -u and old mpstat count guests there already.
 			c.us = one.median("%user") + one.median("%nice")
 		}
-		all = append(all, cpuRows{cpu, c, !sampled})
+		all = append(all, cpuRows{cpu, c})
 	}
 	return all
+}
+
+// everyCPU reports whether the rows are of all CPUs: a row of all stands above them, and they are
+// numbered from 0 on. No end is cut off where each comes again, or the row of all is their mean.
+func (t *table) everyCPU(all []cpuRows) bool {
+	if len(all) < 2 || all[0].cpu != "all" || len(t.rows) < 2*len(all) && !sumUp(all) {
+		return false
+	}
+	for i, c := range all[1:] {
+		if c.cpu != strconv.Itoa(i) {
+			return false
+		}
+	}
+	return true
+}
+
+// sumUp reports whether CPUs that differ have the row of all as their mean.
+func sumUp(all []cpuRows) bool {
+	const near, differ = 0.3, 2
+	mean, ok := meanOf(all)
+	whole := all[0].use
+	least, most := 100.0, 0.0
+	for _, c := range all[1:] {
+		least, most = min(least, c.use.id), max(most, c.use.id)
+	}
+	return ok && most-least >= differ && math.Abs(mean.id-whole.id) <= near &&
+		math.Abs(mean.us-whole.us) <= near && math.Abs(mean.sy-whole.sy) <= near
 }
 
 // overflowed is a share of a CPU's time that is far above all of it; "": none is. A counter that
@@ -110,6 +141,9 @@ func readMpstat(p *attach.Part) attach.Reading {
 		v.cutOff("mpstat")
 		return v.done()
 	}
+	if s.cpus == 0 && t.everyCPU(all) {
+		s.cpus = len(all) - 1
+	}
 	v.cpus(all, s.cpus)
 	if n == 1 && t.interval() == 0 && bootOnly(p, t) {
 		v.Boot, v.unsure = true, true
@@ -129,11 +163,15 @@ func bootOnly(p *attach.Part, t *table) bool {
 			return false
 		}
 	}
-	words := fields(p.Command)
+	command, _, _ := strings.Cut(p.Command, "|")
+	words := fields(command)
 	for i, w := range words {
 		if _, ok := whole(w); ok && !(i > 0 && ofOption(words[i-1])) {
 			return false
 		}
+	}
+	if slices.Contains(words, "pidstat") || slices.Contains(words, "mpstat") {
+		return len(t.rows) > 0 // the command has no interval
 	}
 	// The names' line and the row have one time then: there was no interval to wait for.
 	names := ""
@@ -162,9 +200,6 @@ func (v *verdict) cpus(all []cpuRows, count int) {
 			each++
 		}
 	}
-	if count == 0 && each > 1 {
-		count = each
-	}
 	busiest := busiestCPU(all)
 	if whole >= 0 {
 		c := all[whole].use
@@ -177,7 +212,7 @@ func (v *verdict) cpus(all []cpuRows, count int) {
 		c.cpus = count
 		of := ""
 		if count > 0 {
-			of = fmt.Sprintf(" of %d CPUs", count)
+			of = " of " + attach.Plural(count, "CPU")
 		}
 		v.figure("%s%s", c, of)
 		one := oneCPU(all)
@@ -193,12 +228,13 @@ func (v *verdict) cpus(all []cpuRows, count int) {
 			v.means("by the CPUs' own rows %s %% of their time is idle; their sum in it says otherwise", plain(c.id))
 		}
 	} else if busiest != nil {
-		c := busiest.use
-		v.figure("CPU %s: %s", busiest.cpu, c)
-		if len(all) == count {
+		v.figure("CPU %s: %s", busiest.cpu, busiest.use)
+		if c, ok := meanOf(all); ok && each == count {
 			c.cpus = count
+			c.judge(v)
+		} else {
+			v.fewCPUs(busiest)
 		}
-		c.judge(v)
 	}
 	v.ease("the CPUs have room in these samples")
 	v.not("shares of CPU time do not say who waits for a CPU: pidstat's %wait does")
@@ -252,12 +288,30 @@ func meanOf(all []cpuRows) (sum cpuUse, ok bool) {
 
 // oneWaits: a CPU whose last thread waits for the disk most of the time.
 func (c cpuUse) oneWaits(v *verdict, one *cpuRows) {
-	proof := fmt.Sprintf("CPU %s: iowait %s %%, the median of %s", one.cpu, plain(one.use.wa), samples(one.use.samples))
-	v.found("disk-wait", "possible", one.use.wa/100, proof)
+	proof := fmt.Sprintf("CPU %s: iowait %s %%, %s", one.cpu, plain(one.use.wa), one.use.basis())
+	if one.use.samples >= enoughSamples {
+		v.found("disk-wait", finding.Possible, one.use.wa/100, proof)
+	} else {
+		v.candidate("disk-wait", one.use.wa/100, proof)
+	}
 	v.means("a thread of CPU %s waits for I/O %s %% of the time", one.cpu, plain(one.use.wa))
 	v.not("iowait is idle time of CPUs: it does not say which threads wait, nor that the service's requests do")
 	v.next("pidstat -d 1 10", "which processes wait for the disk")
 	v.next("iostat -x 1 10", "which device is slow: r_await, w_await, aqu-sz")
+}
+
+// fewCPUs judges CPUs that somebody chose, or that are left of a list: they are not the machine.
+func (v *verdict) fewCPUs(one *cpuRows) {
+	v.unsure = one.use.id < 50 || one.use.wa >= iowaitMatters
+	if one.use.wa >= 50 {
+		one.use.oneWaits(v, one)
+	}
+	if one.use.st >= stealMatters {
+		v.candidate("cpu-steal", one.use.st/100, fmt.Sprintf("CPU %s: steal %s %%", one.cpu, plain(one.use.st)))
+	}
+	v.means("not all CPUs are in it: of these, CPU %s is busiest, %s %% of the time", one.cpu,
+		plain(100-one.use.id-one.use.wa))
+	v.next("mpstat -P ALL 1 10", "what all CPUs do")
 }
 
 // oneCPU is the CPU with most iowait.

@@ -1,6 +1,7 @@
 package systool
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -188,8 +189,24 @@ func numaMemory(v *verdict, rows map[string][]float64, nodes int) {
 			"whether allocations reclaim although another node has memory")
 		return
 	}
+	if i := scarceNode(rows, nodes); i >= 0 {
+		v.unsure = true
+		v.means("node %d has little memory left, and little page cache to give up: whether threads have to free memory first is not in it", i)
+		v.next("sar -B 1 10", "pgscand/s: whether threads free memory themselves")
+	}
 	v.means("no node is out of memory%s", gap)
 	v.not("little free memory on a node is no shortage while it holds page cache")
+}
+
+// scarceNode is the first node whose free memory and page cache are short; -1: none.
+func scarceNode(rows map[string][]float64, nodes int) int {
+	total, free, cache := rows["MemTotal"], rows["MemFree"], rows["FilePages"]
+	for i := range min(max(1, nodes), len(total), len(free), len(cache)) {
+		if total[i] > 0 && free[i]+cache[i] < memoryShort*total[i] {
+			return i
+		}
+	}
+	return -1
 }
 
 // numaGap says how much is used by neither page cache nor programs: huge pages that were set aside,
@@ -213,10 +230,31 @@ func numaGap(rows map[string][]float64) string {
 	return text + "huge pages that were set aside, or what a driver holds"
 }
 
+// lone is the row of the only process in numastat -c, which prints no sum below it.
+func lone(v *verdict, rows map[string][]float64) (total []float64) {
+	n := 0
+	for name, values := range rows {
+		if pid, ok := whole(name); ok {
+			n++
+			v.Who.PID, total = pid, values
+		}
+	}
+	if n != 1 {
+		v.Who.PID, total = 0, nil
+	}
+	return total
+}
+
+// nodeSome is the share of a process' memory from which on it lies on a node as well.
+const nodeSome = 0.02
+
 func numaProcess(v *verdict, rows map[string][]float64, nodes int, p *attach.Part) {
 	v.Title = "numastat -p"
 	v.Glance = true
 	total := rows["Total"]
+	if total == nil {
+		total = lone(v, rows)
+	}
 	if nodes == 0 && len(total) > 1 {
 		nodes = len(total) - 1 // the names were cut off; the sum stands behind
 	}
@@ -237,7 +275,14 @@ func numaProcess(v *verdict, rows map[string][]float64, nodes int, p *attach.Par
 		}
 	}
 	all := total[len(total)-1]
-	for i := 0; i < min(nodes, len(total), 3); i++ {
+	var order []int
+	for i := range min(nodes, len(total), 256) {
+		order = append(order, i)
+	}
+	if len(order) > 3 { // those with most first
+		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(total[b], total[a]) })
+	}
+	for _, i := range order[:min(3, len(order))] {
 		v.figure("node %d: %s MiB (%s %%)", i, plain(total[i]), plain(100*total[i]/max(all, 1e-9)))
 	}
 	if nodes == 1 {
@@ -245,7 +290,19 @@ func numaProcess(v *verdict, rows map[string][]float64, nodes int, p *attach.Par
 		return
 	}
 	v.unsure = true
-	v.means("its memory lies on %d nodes: whether threads reach across is not in it", nodes)
+	held, most := 0, 0
+	for i, mib := range total[:min(nodes, len(total))] {
+		if mib >= nodeSome*all {
+			held++
+		}
+		if mib > total[most] {
+			most = i
+		}
+	}
+	if held == 1 {
+		v.means("nearly all of the memory lies on node %d: whether its threads run there is not in it", most)
+	}
+	v.means("the memory lies on %d nodes: whether threads reach across is not in it", held)
 	v.not("memory on several nodes is no fault: it depends on where the threads run")
 	v.next("ps -L -o tid,psr,comm -p PID", "on which CPUs, and so nodes, its threads run")
 }

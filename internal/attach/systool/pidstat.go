@@ -17,6 +17,8 @@ var pidstat = &attach.Kind{
 	Hints:    []string{"Linux ", "Command", " PID ", " TGID ", "pidstat "},
 	Claim:    claimPidstat,
 	Read:     readPidstat,
+	Apart:    newRun,
+	When:     sysstatWhen,
 }
 
 func claimPidstat(lines []paste.Line) int {
@@ -264,9 +266,32 @@ func readPidstat(p *attach.Part) attach.Reading {
 	if !run.columns["%wait"] && !run.columns["iodelay"] && run.columns["%CPU"] {
 		v.means("it says who uses the CPUs; this version has no column of waits")
 	}
-	v.means("nothing here holds a task up for more than a few percent of its time")
+	run.ease(v)
 	v.not("it does not show waits for locks or for other servers")
 	return v.done()
+}
+
+// ease says what of waits the columns show, where none of them is long.
+func (run *pidstatRun) ease(v *verdict) {
+	var all []string
+	if run.columns["%wait"] {
+		who := "main thread"
+		if run.threads {
+			who = "thread"
+		}
+		all = append(all, "no "+who+" of a program waits for a CPU for more than a few percent of its time")
+	}
+	if run.columns["majflt/s"] {
+		all = append(all, "few pages or none come from disk or swap")
+	}
+	if run.columns["iodelay"] {
+		all = append(all, "no long wait for the disk is counted")
+	}
+	if len(all) == 0 {
+		v.unsure = v.unsure || !run.columns["%CPU"] && !run.columns["kB_rd/s"]
+		all = append(all, "it has no column of waits")
+	}
+	v.means("%s", strings.Join(all, "; "))
 }
 
 // pidstatSinceBoot: without an interval, pidstat prints averages since boot. Its names and its row

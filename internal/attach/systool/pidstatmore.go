@@ -143,7 +143,7 @@ func (run *pidstatRun) faults(v *verdict) {
 	}
 	top := run.top(func(t *task) float64 { return t.majflt })
 	if len(top) == 0 {
-		v.figure("no major faults (medians)")
+		v.figure("no major faults%s", run.medians())
 		run.resident(v)
 		if !run.columns["%CPU"] && !run.columns["kB_rd/s"] && !run.columns["cswch/s"] {
 			v.means("no task waits for pages from disk or swap; that is all that these columns can show")
@@ -228,26 +228,34 @@ func (run *pidstatRun) disk(v *verdict) {
 		return
 	}
 	one := waits[0]
-	seconds := run.interval
-	if seconds == 0 {
-		seconds = 1
-	}
-	share := one.iodelay / 100 / seconds // USER_HZ is 100 on all machines that matter
+	share, known := run.waited(one.iodelay)
 	proof := fmt.Sprintf("%s waits for the disk %s %% of the time (iodelay %s ticks of 10 ms)", one,
 		plain(100*min(1, share)), plain(one.iodelay))
+	if !known {
+		proof = fmt.Sprintf("%s waited for the disk %s ticks of 10 ms (iodelay), in how long is not in it", one, plain(one.iodelay))
+	}
 	v.figure("%s", proof)
 	switch {
-	case share >= 0.2 && !run.averages:
+	case share >= 0.2:
 		sure := finding.Supported
 		if run.samples < enoughSamples {
 			sure = finding.Possible // a second or two
 		}
 		v.found("disk-wait", sure, share, proof, v.Figures[len(v.Figures)-2])
 		v.means("%s waits for the disk", one)
-	case share >= 0.05 || run.averages:
+	case share >= 0.05 || !known:
 		v.candidate("disk-wait", share, proof)
 		v.next("iostat -x 1 10", "whether the device is slow")
 	}
+}
+
+// waited is the share of a sample's time that ticks of waiting are; false: how long a sample is, is
+// not known. USER_HZ is 100 on all machines that matter.
+func (run *pidstatRun) waited(ticks float64) (share float64, known bool) {
+	if run.averages && run.samples == 0 || run.interval == 0 {
+		return 0, false
+	}
+	return ticks / 100 / run.interval, true
 }
 
 // unknown reports whether of no task it is known what it reads and writes.
@@ -279,8 +287,8 @@ func (run *pidstatRun) unread(v *verdict) {
 		return
 	}
 	v.figure("%s", text)
-	share := waits / 100 / max(1, run.interval)
-	if run.columns["iodelay"] && !run.averages {
+	share, known := run.waited(waits)
+	if run.columns["iodelay"] && known {
 		v.figure("iodelay %s ticks of 10 ms a sample at most: a wait for the disk of %s %% of the time", plain(waits), plain(100*part(share)))
 	}
 	if share >= 0.05 {
@@ -314,8 +322,8 @@ func (run *pidstatRun) bursts(v *verdict) {
 	}
 	s := sums[name]
 	v.figure("%s, all of that name, by turns: reads %s/s, writes %s/s on average", name, kB(s.read), kB(s.write))
-	share := s.delay / 100 / max(1, run.interval)
-	if s.delay > 0 {
+	share, known := run.waited(s.delay)
+	if s.delay > 0 && known {
 		v.figure("they wait for the disk %s ms of each second, taken together (iodelay)", plain(1000*share))
 	}
 	if share >= 0.2 || s.read+s.write >= 10<<10 {
@@ -328,7 +336,7 @@ func (run *pidstatRun) bursts(v *verdict) {
 // journal: the journal's thread of a file system waits where others call fsync.
 func (run *pidstatRun) journal(v *verdict) {
 	for _, one := range run.top(func(t *task) float64 { return t.iodelay }) {
-		share := one.iodelay / 100 / max(1, run.interval)
+		share, _ := run.waited(one.iodelay)
 		if share < 0.5 || !strings.HasPrefix(one.name, "jbd2/") && !strings.HasPrefix(one.name, "xfsaild") {
 			continue
 		}

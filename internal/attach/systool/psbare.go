@@ -21,6 +21,9 @@ func psBare(lines []paste.Line) []string {
 	if auxRow(first) {
 		return psAux
 	}
+	if efRow(first) {
+		return psEf
+	}
 	at := bareState(first)
 	if at < 0 {
 		return nil
@@ -56,6 +59,23 @@ func psBare(lines []paste.Line) []string {
 		return nil
 	}
 	return names
+}
+
+// psEf are the columns of ps -ef.
+var psEf = []string{"UID", "PID", "PPID", "C", "STIME", "TTY", "TIME", "CMD"}
+
+var psTime = pattern.New(`^(?:\d+-)?\d\d:\d\d:\d\d$`)
+
+func efRow(f []string) bool {
+	if len(f) < len(psEf) || !psTime.MatchString(f[6]) {
+		return false
+	}
+	for _, c := range f[1:4] {
+		if _, ok := whole(c); !ok {
+			return false
+		}
+	}
+	return f[5] == "?" || strings.HasPrefix(f[5], "pts/") || strings.HasPrefix(f[5], "tty")
 }
 
 // bareState is where in a row the state stands that a place in the kernel follows; -1: nowhere.

@@ -10,11 +10,14 @@ import (
 )
 
 var sar = &attach.Kind{
-	Name:  "sar",
-	Rows:  true,
-	Hints: []string{"Linux ", "/s", "%", "kb", "runq-sz", "totsck", "dentunusd", "INTR"},
+	Name: "sar",
+	Rows: true,
+	Hints: []string{"Linux ", "/s", "%", "kb", "runq-sz", "totsck", "dentunusd", "INTR", " all ", " dev",
+		" sd", " vd", " nvme", " dm-"},
 	Claim: claimSar,
 	Read:  readSar,
+	Apart: newRun,
+	When:  sysstatWhen,
 }
 
 func claimSar(lines []paste.Line) int { return claimSysstat(sarTool, lines) }
@@ -50,10 +53,13 @@ func readSar(p *attach.Part) attach.Reading {
 	s.sarDisks(v)
 	s.sarNetwork(v)
 	s.sarOther(v)
-	if len(v.Figures) == 0 {
+	if len(v.Figures) == 0 || !s.ofHealth() {
 		v.unsure = true
 		v.means("these tables are context: they say nothing of slowness")
 		v.next("sar -u -q -B -W -d 1 10", "CPUs, queue, reclaim, swap and disks")
+	}
+	if n == 0 {
+		v.ease("nothing in it is short on average")
 	}
 	v.ease("nothing in it is short at the median of the samples")
 	if gap >= 60 {
@@ -83,7 +89,11 @@ func (s *sysstatTables) sarCPU(v *verdict) {
 		return
 	}
 	t.flaw(v)
-	v.cpus(t.byCPU(), s.cpus)
+	rows := t.byCPU()
+	if s.cpus == 0 && t.everyCPU(rows) {
+		s.cpus = len(rows) - 1
+	}
+	v.cpus(rows, s.cpus)
 	if !v.torn && (v.Signs == nil || !v.has()) {
 		v.Means = "" // the other tables may say more
 	}
@@ -129,10 +139,16 @@ func (s *sysstatTables) sarQueue(v *verdict) {
 	lo, hi := t.span("runq-sz")
 	of := ""
 	if s.cpus > 0 {
-		of = fmt.Sprintf(" on %d CPUs", s.cpus)
+		of = " on " + attach.Plural(s.cpus, "CPU")
 	}
-	v.figure("runq-sz %s at the median (%s to %s)%s, load %s", plain(queue), plain(lo), plain(hi),
-		of, fixed(t.median("ldavg-1")))
+	at := "at the median"
+	if t.times() == 0 {
+		at = "on average"
+	}
+	if lo != hi {
+		at += fmt.Sprintf(" (%s to %s)", plain(lo), plain(hi))
+	}
+	v.figure("runq-sz %s %s%s, load %s", plain(queue), at, of, fixed(t.median("ldavg-1")))
 	if len(t.rows) >= enoughSamples { // no rule finds a queue by fewer
 		v.fact(RunQueue, queue)
 		if s.cpus > 0 {
@@ -140,7 +156,10 @@ func (s *sysstatTables) sarQueue(v *verdict) {
 		}
 	}
 	proof := v.Figures[len(v.Figures)-1]
-	switch {
+	t.loadPeak(v)
+	switch idle := s.idle(); {
+	case s.cpus > 0 && queue >= queueMatters*float64(s.cpus)+1 && idle >= 30:
+		v.means("%s threads run or want to at the instants of counting, and the CPUs are %s %% idle: no queue that lasts", plain(queue), plain(idle))
 	case s.cpus > 0 && queue >= queueMatters*float64(s.cpus)+1 && len(t.rows) < enoughSamples:
 		share := (queue - float64(s.cpus)) / queue
 		v.candidate("cpu-contention", share, proof)
@@ -203,6 +222,7 @@ func (s *sysstatTables) sarMemory(v *verdict) {
 		v.fact(SwapOutRate, out)
 		v.figure("swap in %s/s, out %s/s", bytes(in), bytes(out))
 		v.swapping(in, out, len(t.rows), v.Figures[len(v.Figures)-1])
+		t.episode(v, "pswpin/s", "page-fault", swapMuch)
 	}
 }
 
@@ -259,7 +279,9 @@ func (t *table) swapFilled(v *verdict) bool {
 // Rates a second from which on paging is more than a trace.
 const (
 	directScanMuch = 1000 // pages
+	directScanSome = 10   // pages, in one sample
 	majorMuch      = 500  // faults of the whole machine
+	swapMuch       = 256  // pages read back from swap
 )
 
 func (s *sysstatTables) sarPaging(v *verdict) {
@@ -283,20 +305,21 @@ func (s *sysstatTables) sarPaging(v *verdict) {
 			v.means("threads have to free memory themselves before they get any")
 			v.not("which threads, and for how long each")
 			v.next("grep -E 'allocstall|compact_stall' /proc/vmstat; sleep 10; grep -E 'allocstall|compact_stall' /proc/vmstat", "how often allocations stall")
-		case most > 0:
+		case most >= directScanSome:
 			v.candidate("direct-reclaim", 0, fmt.Sprintf("pgscand/s %s at most, %s at the median",
 				plain(most), plain(direct)))
 			v.means("in some samples threads freed memory themselves: %s pages/s at most", plain(most))
-		default:
+		case most == 0 && t.times() > 0:
 			v.against("direct-reclaim", "pgscand/s 0 in all samples")
 		}
 	}
-	switch {
-	case major >= majorMuch:
-		v.candidate("page-fault", 0, proof)
-		v.means("%s times a second a thread of this machine reads a page from disk or swap when it touches memory", plain(major))
-		v.next("pidstat -r 1 10", "whose major faults they are: majflt/s")
+	if major < majorMuch {
+		t.episode(v, "majflt/s", "page-fault", majorMuch)
+		return
 	}
+	v.candidate("page-fault", 0, proof)
+	v.means("%s times a second a thread of this machine reads a page from disk or swap when it touches memory", plain(major))
+	v.next("pidstat -r 1 10", "whose major faults they are: majflt/s")
 }
 
 // sarDiskNames are the columns of iostat for what sar -d says of a device. Old versions count
@@ -348,6 +371,7 @@ func (s *sysstatTables) sarDisks(v *verdict) {
 			v.factOf(DeviceAwait, d.worst(), d.name)
 		}
 		d.judge(v, c, len(all))
+		d.lateByOne(v)
 	}
 }
 

@@ -9,20 +9,52 @@ import (
 
 func (s *sysstatTables) sarNetwork(v *verdict) {
 	if t := s.with("IFACE", "rxdrop/s"); t != nil {
-		byName := t.group()
+		byName, dropped := t.group(), false
 		for _, name := range slices.Sorted(maps.Keys(byName)) {
 			one := byName[name]
-			drops := one.median("rxdrop/s") + one.median("txdrop/s") + one.median("rxfifo/s")
-			if drops >= 1 {
-				v.outside("the network: "+name+" drops packets", 0,
-					fmt.Sprintf("%s drops %s packets/s", name, plain(drops)))
-				v.means("%s drops %s packets/s", name, plain(drops))
+			lost := one.median("txdrop/s") + one.median("rxfifo/s")
+			drops := one.median("rxdrop/s") + lost
+			if drops < 1 {
+				continue
 			}
+			dropped = true
+			text := fmt.Sprintf("%s drops %s packets/s", name, plain(drops))
+			v.figure("%s", text)
+			if lost >= 1 || drops >= dropsMuch*s.received(name) {
+				v.outside("the network: "+name+" drops packets", 0, text)
+			}
+			v.unsure = true
+			v.means("%s", text)
+			v.not("that anybody wanted these packets: those of unknown protocols count as dropped as well")
 		}
-		if !v.has() {
-			v.figure("no interface drops packets (medians)")
+		if !dropped {
+			v.figure("no interface drops packets to speak of (medians)")
 		}
 	}
+	s.traffic(v)
+	if t := s.with("retrans/s", "isegerr/s"); t != nil {
+		again, share := t.median("retrans/s"), -1.0
+		text := fmt.Sprintf("%s TCP segments/s sent again", plain(again))
+		if sums := s.with("oseg/s"); sums != nil && sums.median("oseg/s") > 0 {
+			share = again / sums.median("oseg/s")
+			text += fmt.Sprintf(", %s %% of those sent", plain(100*share))
+		}
+		v.figure("%s", text)
+		switch {
+		case again < 10:
+		case share >= 0.001:
+			v.outside("the network: segments are lost", part(share), text)
+			v.means("%s: the network loses them or delays them", text)
+		case share < 0:
+			v.unsure = true
+			v.means("%s: how many of all that is, is not in it", text)
+			v.next("sar -n TCP,ETCP 1 10", "oseg/s: how many segments are sent")
+		}
+	}
+}
+
+// traffic says what the busiest interface carries.
+func (s *sysstatTables) traffic(v *verdict) {
 	if t := s.with("IFACE", "rxpck/s"); t != nil {
 		busiest, most := "", -1.0
 		byName := t.group()
@@ -42,18 +74,36 @@ func (s *sysstatTables) sarNetwork(v *verdict) {
 		v.figure("%s: %s/s in and out, %s packets/s in, %s out%s", busiest, kB(most),
 			plain(one.median("rxpck/s")), plain(one.median("txpck/s")), small(one))
 		t.links(v)
+		one.perhapsFull(v, busiest)
 	}
-	if t := s.with("retrans/s", "isegerr/s"); t != nil {
-		again, share := t.median("retrans/s"), -1.0
-		text := fmt.Sprintf("%s TCP segments/s sent again", plain(again))
-		if sums := s.with("oseg/s"); sums != nil && sums.median("oseg/s") > 0 {
-			share = again / sums.median("oseg/s")
-			text += fmt.Sprintf(", %s %% of those sent", plain(100*share))
+}
+
+// dropsMuch is the share of packets received from which on drops are a loss, whoever sent them.
+const dropsMuch = 0.01
+
+// received is how many packets an interface receives in a second; without a table of them far more
+// than any does.
+func (s *sysstatTables) received(name string) float64 {
+	if t := s.with("IFACE", "rxpck/s"); t != nil {
+		if one := t.group()[name]; one != nil {
+			return max(1, one.median("rxpck/s"))
 		}
-		v.figure("%s", text)
-		if again >= 10 && (share < 0 || share >= 0.001) {
-			v.outside("the network: segments are lost", part(share), text)
-			v.means("%s: the network loses them or delays them", text)
+	}
+	return math.MaxFloat64
+}
+
+// perhapsFull says that an interface carries as much as a usual link can, where its speed is not
+// printed.
+func (t *table) perhapsFull(v *verdict, name string) {
+	if t.has("%ifutil") || name == "lo" {
+		return
+	}
+	bits := 8*1024*max(t.median("rxkB/s"), t.median("txkB/s")) + 8*max(t.median("rxbyt/s"), t.median("txbyt/s"))
+	for _, mbit := range []float64{100, 1000, 10000} {
+		if full := mbit * 1e6; bits >= linkFull*full/100 && bits <= full {
+			v.unsure = true
+			v.means("%s carries %s Gbit/s in one direction: if its link has %s Gbit/s, it is full; its speed is not in it", name, plain(bits/1e9), plain(mbit/1000))
+			v.next("ethtool "+name+" | grep Speed", "the speed of the link")
 		}
 	}
 }

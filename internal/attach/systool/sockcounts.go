@@ -93,6 +93,7 @@ func readSockCounts(p *attach.Part) attach.Reading {
 	}
 	v.unsure = true
 	leaked(v, states["CLOSE-WAIT"]+states["CLOSE_WAIT"], states["ESTAB"]+states["ESTABLISHED"])
+	v.timeWait(states["TIME-WAIT"] + states["TIME_WAIT"])
 	if n := states["SYN-SENT"] + states["SYN_SENT"]; n >= 10 {
 		v.means("%d connections have no answer yet: the way there, or a full accept queue", n)
 		v.next("ss -lnt", "on the server: whether the accept queue is full")

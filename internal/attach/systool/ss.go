@@ -2,7 +2,6 @@ package systool
 
 import (
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -156,6 +155,8 @@ type sockets struct {
 	at             string
 	sent, acked    int      // bytes of the connection that is read; -1: not said
 	resent         int      // segments of it, since it opened
+	lossy          string   // the connection that sent the largest share of its segments again
+	loss           float64  // that share
 	silent         []string // connections all of whose bytes are sent again, and none acknowledged
 	limited        int      // connections that the receiver's window, or the send buffer, limits
 	sums           string
@@ -170,7 +171,9 @@ var (
 	ssRTT     = pattern.New(`\brtt:([\d.]+)/`)
 	ssRetrans = pattern.New(`\bretrans:(\d+)/(\d+)`)
 	ssLeast   = pattern.New(`\bminrtt:([\d.]+)`)
-	ssLimited = pattern.New(`\brwnd_limited:\d+ms\(([\d.]+)%\)`)
+	// Those with data are fewer, and stand behind those in all where both are printed.
+	ssSegments = pattern.New(`\bsegs_out:(\d+)`)
+	ssLimited  = pattern.New(`\brwnd_limited:\d+ms\(([\d.]+)%\)`)
 )
 
 func parseSS(p *attach.Part, v *verdict) (s sockets) {
@@ -210,6 +213,7 @@ func parseSS(p *attach.Part, v *verdict) (s sockets) {
 			}
 		}
 		s.unanswered(text)
+		s.lost(text)
 		if m := ssLimited.FindStringSubmatch(text); m != nil {
 			if f, ok := number(m[1]); ok && f >= 20 {
 				s.limited++
@@ -232,6 +236,25 @@ func (s *sockets) unanswered(text string) {
 		s.silent = append(s.silent, fmt.Sprintf("%s sent %d bytes, none of which is acknowledged after %s", s.at, s.sent,
 			attach.Plural(s.resent, "segment")+" sent again"))
 		s.sent = -1
+	}
+}
+
+// A share of segments that were sent again, and so many of them, are more than a way loses by chance.
+const (
+	lossMuch  = 0.01
+	lossLeast = 20
+)
+
+// lost notes the connection that sent the largest share of its segments again since it opened.
+func (s *sockets) lost(text string) {
+	m := ssSegments.FindStringSubmatch(text)
+	if m == nil || s.resent < lossLeast {
+		return
+	}
+	sent, _ := whole(m[1])
+	if share := float64(s.resent) / float64(max(1, sent)); share >= lossMuch && share > s.loss && share <= 1 {
+		s.loss = share
+		s.lossy = fmt.Sprintf("%s sent %d of %d segments again since it opened (%s %%)", s.at, s.resent, sent, plain(100*share))
 	}
 }
 
@@ -287,12 +310,8 @@ func readSS(p *attach.Part) attach.Reading {
 		v.Title = "ss -s, sums of sockets"
 		v.figure("%s", s.sums)
 		if m := ssTimeWait.FindStringSubmatch(s.sums); m != nil {
-			if n, _ := whole(m[1]); n >= timeWaitMany {
-				v.unsure = true
-				v.means("%d connections in TIME_WAIT: if most of them go to one address and port, local ports may run out, of which there are 28232 by default", n)
-				v.next("sysctl net.ipv4.ip_local_port_range; ss -tan state time-wait | awk '{print $4}' | sort | uniq -c | sort -rn | head",
-					"how many ports there are, and to whom most connections were")
-			}
+			n, _ := whole(m[1])
+			v.timeWait(n)
 		}
 		if m := ssOrphans.FindStringSubmatch(s.sums); m != nil {
 			n, _ := whole(m[1])
@@ -328,6 +347,11 @@ func readSS(p *attach.Part) attach.Reading {
 		v.means("%d connections in CLOSE-WAIT: the peer hung up, and the program has not closed them", n)
 	}
 	s.judge(v)
+	v.timeWait(s.states["TIME-WAIT"] + s.states["TIME_WAIT"])
+	if n := s.states["SYN-RECV"] + s.states["SYN_RECV"]; n >= leakedMany {
+		v.unsure = true
+		v.means("%d connections are half open (SYN-RECV): the last answer of those who opened them has not come", n)
+	}
 	s.leftUnread(v)
 	v.not("it is a glance: queues fill and empty within milliseconds")
 	switch {
@@ -337,111 +361,19 @@ func readSS(p *attach.Part) attach.Reading {
 	case s.total == 0:
 		v.means("sums of sockets are context: they say nothing of slowness")
 	case s.states["LISTEN"] > 0:
-		v.means("no queue of a listener is full at that moment")
+		v.means("no queue of a listener in it is full at that moment")
 	}
-	v.means("no connection has much waiting in its queues at that moment")
+	v.means("no connection in it has much waiting in its queues at that moment")
 	return v.done()
 }
 
-// ssOwners is how netstat -p and ss -p write whose a socket is.
-var ssOwners = pattern.New(`\b(\d{1,9})/(\S{1,64})\s*$|users:\(\("([^"]{1,64})",pid=(\d{1,9})`)
-
-// ssOwner is the program of a socket; "": its row does not say.
-func ssOwner(text string) string {
-	m := ssOwners.FindStringSubmatch(text)
-	switch {
-	case m == nil:
-		return ""
-	case m[1] != "":
-		return fmt.Sprintf("%s (pid %s)", path.Base(m[2]), m[1])
-	}
-	return fmt.Sprintf("%s (pid %s)", m[3], m[4])
-}
-
-// leftUnread: the peer has closed and sent something before, and the program neither reads nor
-// closes.
-func (s *sockets) leftUnread(v *verdict) {
-	if len(s.left) == 0 {
+// timeWait says that local ports may run out, where so many closed connections hold one.
+func (v *verdict) timeWait(n int) {
+	if n < timeWaitMany {
 		return
 	}
-	who, same := "", !slices.ContainsFunc(s.left, func(o string) bool { return o != s.left[0] })
-	if same && s.left[0] != "" {
-		who = " of " + s.left[0]
-	}
 	v.unsure = true
-	text := fmt.Sprintf("%s%s in CLOSE_WAIT with up to %d bytes unread",
-		attach.Plural(len(s.left), "connection"), who, s.leftMost)
-	v.Figures = slices.Insert(v.Figures, min(1, len(v.Figures)), text)
-	v.means("%s: the peer has closed, and the program neither reads nor closes; if they stay, it leaks descriptors or is stuck", text)
-	v.next("ss -tnp state close-wait; sleep 10; ss -tnp state close-wait",
-		"whether the same connections stay, and whose they are")
-}
-
-func (s *sockets) judge(v *verdict) {
-	switch {
-	case len(s.full) > 0:
-		v.Figures = slices.Insert(v.Figures, 0, s.full[0])
-		v.candidate("pool-exhaustion", 0, s.full[0])
-		v.means("the accept queue is full: the program accepts too slowly, for whatever reason, and new connections wait or are dropped")
-		v.next("nstat -az TcpExtListenOverflows TcpExtListenDrops; sleep 10; nstat -az TcpExtListenOverflows TcpExtListenDrops", "whether it overflows now")
-		v.next("ss -lnt", "whether it stays full")
-	case s.waiting != "":
-		v.unsure = true
-		v.means("%s; how many fit is not in it", s.waiting)
-		v.next("ss -lnt", "how many fit: Send-Q of a listener")
-	case s.states["SYN-SENT"]+s.states["SYN_SENT"] > 0:
-		v.unsure = true
-		v.means("%s has no answer yet: the way there, or a full accept queue",
-			attach.Plural(s.states["SYN-SENT"]+s.states["SYN_SENT"], "connection"))
-		v.next("ss -lnt", "on the server: whether the accept queue is full")
-	case s.fullest >= 0.5:
-		v.unsure = true
-		v.means("an accept queue is filled to %s %% at that moment", plain(100*s.fullest))
-	}
-	if len(s.silent) > 0 {
-		v.unsure = true
-		v.means("%s: they or their answers are lost on the way, or the peer is gone", s.silent[0])
-		v.outside("the network or the peer: what is sent is not acknowledged", 0, s.silent[0])
-	}
-	if s.retrans > 0 {
-		text := fmt.Sprintf("%s with segments sent again", attach.Plural(s.retrans, "connection"))
-		v.figure("%s", text)
-		v.means("segments of some connections are sent again: the network loses or delays them")
-		v.outside("the network: segments of some connections are lost or late", 0, text)
-	}
-	if s.limited > 0 {
-		v.outside("the peer: its receive window is full, so it reads too slowly", 0,
-			attach.Plural(s.limited, "connection")+" limited by the receiver for at least a fifth of the time")
-	}
-	if s.slow != "" {
-		v.unsure = true
-		v.figure("%s", s.slow)
-		v.means("packets queue on the way: %s", s.slow)
-	}
-	if s.unsent >= unsentMuch {
-		v.unsure = true
-		v.means("%s of %s wait to be sent or acknowledged: the peer or the way takes less than the program writes", bytes(float64(s.unsent)), s.unsentAt)
-		v.not("a transfer that sends all it can fills its queue by design: what matters is whether requests share the connection or the way")
-		v.next("ss -tinm dst PEER; sleep 5; ss -tinm dst PEER",
-			"whether the queue stays full, and what limits it: rwnd_limited, sndbuf_limited, cwnd")
-	}
-	if s.unread >= 1<<16 {
-		v.unsure = true
-		v.means("the program is behind with reading: %d bytes wait at %s", s.unread, s.unreadAt)
-		v.next("cat /proc/PID/task/*/wchan", "what its threads do instead")
-	}
-}
-
-// stateCounts lists states, the most frequent first.
-func stateCounts(states map[string]int) string {
-	var out []string
-	for _, s := range ssStates {
-		if states[s] > 0 {
-			out = append(out, fmt.Sprintf("%d %s", states[s], s))
-		}
-	}
-	if states[""] > 0 {
-		out = append(out, fmt.Sprintf("%d without a state", states[""]))
-	}
-	return strings.Join(out, ", ")
+	v.means("%d connections in TIME_WAIT: if most of them go to one address and port, local ports may run out, of which there are 28232 by default", n)
+	v.next("sysctl net.ipv4.ip_local_port_range; ss -tan state time-wait | awk '{print $4}' | sort | uniq -c | sort -rn | head",
+		"how many ports there are, and to whom most connections were")
 }

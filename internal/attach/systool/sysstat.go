@@ -11,7 +11,7 @@ import (
 )
 
 // sysstatBanner is the first line of all tools of sysstat. Old versions lack what follows the date.
-var sysstatBanner = pattern.New(`^Linux (\S+) \(([^)]*)\)\s+\S.*?(?:\s+_\S+_)?(?:\s+\((\d+) CPU\))?$`)
+var sysstatBanner = pattern.New(`^Linux (\S+) \(([^)]*)\)\s+\S.*?(?:\s+_\S+_)?(?:\s*\((\d+) CPU\))?$`)
 
 // banner takes the first line of sysstat's tools apart; nil: it is none.
 func banner(text string) []string {
@@ -43,6 +43,9 @@ func sysstatTime(f []string) (at string, average bool, rest []string, ok bool) {
 			return "", true, f[2:], true
 		}
 		return "", false, nil, false
+	}
+	if len(f) > 3 && strings.HasSuffix(first, "시") && strings.HasSuffix(f[1], "분") { // Korean has blanks in it
+		first, f = first+f[1]+f[2], f[2:]
 	}
 	if !clockTime(first) {
 		return "", false, nil, false
@@ -202,13 +205,13 @@ func sysstatWhole(names []string, text string) bool {
 	if sysstatNames(rest) != noTool {
 		return true
 	}
-	return sysstatNote(rest) || names != nil && sysstatRow(names, rest) || names == nil && headless(rest) != noTool
+	return sysstatNote(rest) || names != nil && sysstatRow(names, rest) || names == nil && headlessTool(rest) != noTool
 }
 
 // sysstatStarts reports whether a line starts with a time, as rows and names do.
 func sysstatStarts(text string) bool {
 	f := fields(text)
-	return len(f) > 0 && (clockTime(f[0]) && strings.Contains(f[0], ":") || f[0] == "Average:" || f[0] == "Linux")
+	return len(f) > 0 && (clockTime(f[0]) && strings.Contains(f[0], ":") || strings.HasSuffix(f[0], "시") || f[0] == "Average:" || f[0] == "Linux")
 }
 
 // claimSysstat counts the lines of one of sysstat's tools: a banner, lines of names, rows.
@@ -217,7 +220,7 @@ func claimSysstat(kind sysstatTool, lines []paste.Line) int {
 	whole := func(text string) bool { return sysstatWhole(names, text) }
 	return claimLogical(lines, broken{whole: whole, starts: sysstatStarts}, func(at int, text string) bool {
 		if banner(text) != nil {
-			return sysstatAhead(lines[at+1:]) == kind
+			return names == nil && sysstatAhead(lines[at+1:]) == kind // below names, it is another run
 		}
 		_, _, rest, ok := sysstatTime(fields(text))
 		if f := fields(text); !ok && sysstatSure(f) == kind && aside(lines[at+1:], f) {
@@ -235,11 +238,19 @@ func claimSysstat(kind sysstatTool, lines []paste.Line) int {
 			return k == kind
 		}
 		if names == nil {
-			return kind == headless(rest)
+			tool, columns := headless(rest)
+			if below := namesBelow(lines[at:]); tool != kind || below != noTool && below != kind {
+				return false
+			}
+			names = columns
+			return true
 		}
 		return sysstatRow(names, rest)
 	})
 }
+
+// newRun reports whether a line starts a run of one of sysstat's tools.
+func newRun(first paste.Line) bool { return banner(first.Text) != nil }
 
 // sysstatAhead is the tool of the names that come next, behind notes.
 func sysstatAhead(lines []paste.Line) sysstatTool {
@@ -253,7 +264,10 @@ func sysstatAhead(lines []paste.Line) sysstatTool {
 		case !ok:
 			return sysstatSure(fields(next.Text)) // names whose time was lost
 		case !sysstatNote(rest):
-			return sysstatNames(rest)
+			if tool := sysstatNames(rest); tool != noTool {
+				return tool
+			}
+			return headlessTool(rest)
 		}
 		for lines[at].N != next.N {
 			at++
@@ -290,31 +304,6 @@ func sysstatRow(names, cells []string) bool {
 	return true
 }
 
-// headless knows a row of mpstat whose names were cut off: a CPU and ten shares which sum to 100.
-func headless(cells []string) sysstatTool {
-	if len(cells) != 11 || !numeric(cells[1:]) {
-		return noTool
-	}
-	if _, ok := whole(cells[0]); !ok && cells[0] != "all" {
-		return noTool
-	}
-	total := 0.0
-	for _, c := range cells[1:] {
-		f, _ := number(c)
-		if f < 0 {
-			return noTool
-		}
-		total += f
-	}
-	if total < 99 || total > 101 {
-		return noTool
-	}
-	return mpstatTool
-}
-
-var mpstatColumns = []string{"CPU", "%usr", "%nice", "%sys", "%iowait", "%irq", "%soft", "%steal",
-	"%guest", "%gnice", "%idle"}
-
 // sysstatTables are the tables of a part, one for each set of columns.
 type sysstatTables struct {
 	tables []*table
@@ -346,8 +335,9 @@ func parseSysstat(p *attach.Part) (s sysstatTables) {
 		case !ok, sysstatNote(rest):
 		case sysstatNames(rest) != noTool:
 			now, names, since = s.of(rest), rest, at
-		case now == nil && headless(rest) != noTool:
-			now, names = s.of(mpstatColumns), mpstatColumns
+		case now == nil && headlessTool(rest) != noTool:
+			_, names = headless(rest)
+			now = s.of(names)
 			fallthrough
 		case now != nil && sysstatRow(now.names, rest):
 			now.rows = append(now.rows, row{time: at, average: average, since: since, cells: rest})

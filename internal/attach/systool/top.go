@@ -19,6 +19,8 @@ var top = &attach.Kind{
 	Yields: []string{"htop"}, // whose rows are the same, below other names
 	Claim:  claimTop,
 	Read:   readTop,
+	When:   whenUp,
+	Apart:  func(first paste.Line) bool { return topFirst.MatchString(strings.TrimSpace(first.Text)) },
 }
 
 var (
@@ -149,12 +151,18 @@ func topBroken(names *[]string) broken {
 }
 
 func claimTop(lines []paste.Line) int {
-	names := topDefault
+	names, look := topDefault, ""
 	return claimLogical(lines, topBroken(&names), func(at int, text string) bool {
-		if commandTail(names, lines, at) {
+		if commandTail(names, lines, at) || unreadSummary(lines, at) {
 			return true
 		}
 		text = strings.TrimSpace(text)
+		if topFirst.MatchString(text) {
+			if otherLook(look, text) {
+				return false
+			}
+			look = text
+		}
 		if topSummary(text) {
 			// Memory alone might be of /proc/meminfo or free.
 			return at > 0 || !topMem.MatchString(text) || strings.Contains(text, "total")
@@ -165,6 +173,17 @@ func claimTop(lines []paste.Line) int {
 		}
 		return topRow(names, fields(text)) || wrappedTop(text) && at > 0
 	})
+}
+
+// unreadSummary reports whether a line stands where the line of CPUs does, and is none: somebody
+// marked it, or it is damaged.
+func unreadSummary(lines []paste.Line, at int) bool {
+	if at == 0 || at+1 >= len(lines) || lines[at+1].Command != "" || blank(lines[at]) {
+		return false
+	}
+	text := strings.TrimSpace(lines[at].Text)
+	return topTasks.MatchString(strings.TrimSpace(lines[at-1].Text)) && !topSummary(text) &&
+		strings.Contains(text, ":") && topMem.MatchString(strings.TrimSpace(lines[at+1].Text))
 }
 
 // mailWidth is the least width at which mails wrap lines.
@@ -196,7 +215,10 @@ type screen struct {
 	zombies int
 	cpu     []cpuUse // one, or one for each CPU
 	cpus    int      // 0: not known
+	named   int      // CPUs that are named, those whose shares are cut off included
+	numbers []int    // of the CPUs in cpu; -1: of all
 	torn    float64  // the sum of shares in a line of CPUs that was left out, since it is above 100
+	unread  bool     // its line of CPUs is there, and could not be read
 	mem     memory
 	names   []string
 	rows    []row
@@ -240,6 +262,8 @@ func parseTop(p *attach.Part) (all []screen) {
 				s.rows = append(s.rows, row{cells: f})
 			} else if wrappedTop(text) {
 				s.memory("Swap:" + text)
+			} else if text != "" && s.total > 0 && s.mem.total == 0 {
+				s.unread = true
 			}
 		}
 	}

@@ -19,6 +19,8 @@ var (
 	topPair = pattern.New(`(\d[\d.]*(?:,\d+)*)([kKmMgGtT]?)(\+?) *%? *(\pL[\pL./]*(?: \pL[\pL.]*)*)`)
 	// topLoadLast is the load average at the end of the first line, whatever it is called.
 	topLoadLast = pattern.New(`: *([\d.,]*\d), +([\d.,]*\d), +([\d.,]*\d)$`)
+	// topNumber is a CPU's number at the start of its shares.
+	topNumber = pattern.New(`^(?:%?Cpu)?(\d+) *:`)
 	// topOneCPU names a CPU in a line of one or two.
 	topOneCPU = pattern.New(`%?Cpu(\d+) *:`)
 )
@@ -66,7 +68,7 @@ func (v *verdict) tornShares(sum float64) {
 func (s *screen) shares(text string) {
 	for _, m := range topOneCPU.FindAllStringSubmatch(text, 8) {
 		if n, ok := whole(m[1]); ok && n < maxCPUs {
-			s.cpus = max(s.cpus, n+1)
+			s.cpus, s.named = max(s.cpus, n+1), s.named+1
 		}
 	}
 	for _, one := range strings.Split(text, "%Cpu") {
@@ -80,7 +82,11 @@ func (s *screen) shares(text string) {
 			s.torn, ok = sum, false
 		}
 		if ok && len(s.cpu) < maxCPUs {
-			s.cpu = append(s.cpu, c)
+			number := -1
+			if m := topNumber.FindStringSubmatch(strings.TrimSpace(one)); m != nil {
+				number, _ = whole(m[1])
+			}
+			s.cpu, s.numbers = append(s.cpu, c), append(s.numbers, number)
 		}
 	}
 }

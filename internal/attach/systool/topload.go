@@ -1,6 +1,7 @@
 package systool
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -8,6 +9,15 @@ import (
 
 	"github.com/whystall/whystall/internal/attach"
 )
+
+// manyRun is how many running tasks of one screen are worth a word.
+const manyRun = 4
+
+// quiet reports whether the load average of the last minute is less than one thread leaves in it
+// that ran for some seconds, though the line of CPUs says that they are busy.
+func (s *screen) quiet(c cpuUse) bool {
+	return s.load != nil && c.id+c.wa <= 50 && max(s.load[0], s.load[1]) < 0.1
+}
 
 // manyWait is a load average that few machines have without threads in D, where few threads run.
 const manyWait = 8
@@ -25,7 +35,9 @@ func (s *screen) asleep(v *verdict, c cpuUse) {
 	if least < manyWait || float64(s.running) > least/4 || c.id+c.wa < 50 {
 		return
 	}
-	v.Figures[0] += fmt.Sprintf("; %d running at that moment", s.running)
+	if s.running < manyRun {
+		v.Figures[0] += fmt.Sprintf("; %d running at that moment", s.running)
+	}
 	if c.passed {
 		return
 	}
@@ -49,7 +61,7 @@ func (s *screen) asleep(v *verdict, c cpuUse) {
 
 // fullCPUs says that some CPUs are full, which the mean over all of them hides.
 func (s *screen) fullCPUs(v *verdict, c cpuUse) {
-	if len(s.cpu) < 2 || len(s.cpu) != s.cpus || c.id < 30 { // some lines are left out
+	if len(s.cpu) < 2 || !s.everyCPU() || c.id < 30 {
 		return
 	}
 	var full []int
@@ -69,6 +81,38 @@ func (s *screen) fullCPUs(v *verdict, c cpuUse) {
 	v.means("%s: threads that compute alone, or interrupts that only this CPU serves", text)
 	v.not("whether the service waits for such a thread: the mean of all CPUs hides it, and one screen is a glance")
 	v.next("pidstat -u -t 1 10", "which threads fill a CPU")
+}
+
+// oneWhole says that a task uses as much as one CPU, which the mean over all CPUs hides: what one
+// thread computes is no faster on a machine with room.
+func (s *screen) oneWhole(v *verdict, c cpuUse) {
+	t := table{names: s.names, rows: s.rows}
+	if len(t.rows) == 0 || c.id < 30 || v.Means != "" || v.has() {
+		return
+	}
+	r := slices.MaxFunc(t.rows, func(a, b row) int { return cmp.Compare(t.num(a, "%CPU"), t.num(b, "%CPU")) })
+	use, who := t.num(r, "%CPU"), t.cell(r, "COMMAND", "BEFEHL", "Command")
+	if use < 90 || use > oneThread {
+		return
+	}
+	v.unsure = true
+	if s.threads {
+		v.means("the thread %s uses a whole CPU (%s %%), and the CPUs have room otherwise: what it computes is no faster on a machine with more of them", who, plain(use))
+	}
+	v.means("%s uses as much as one whole CPU (%s %%), and the CPUs have room otherwise: if it is one thread that computes, it gets no more", who, plain(use))
+	v.not("whether one thread of it computes all the time: its row sums up all of its threads")
+	v.next("pidstat -u -t 1 10", "which threads fill a CPU")
+}
+
+// blocked counts the rows in D, of which the load average counts each as it does a thread that runs.
+func (s *screen) blocked() (n int) {
+	at := slices.Index(s.names, "S")
+	for _, r := range s.rows {
+		if at >= 0 && at < len(r.cells) && r.cells[at] == "D" {
+			n++
+		}
+	}
+	return n
 }
 
 // calm reports whether iowait lasted for seconds only, by the load average of the last minute.
@@ -94,6 +138,7 @@ func (s *screen) loaded(v *verdict, c cpuUse, known bool) {
 	if known && c.cpus > 0 && c.id <= idleNone && c.wa <= idleNone &&
 		s.load[0] >= queueMatters*float64(c.cpus) && s.load[1] >= queueMatters*float64(c.cpus) {
 		c.runnable, c.load = min(s.load[0], s.load[1]), true
+		c.glance = c.glance || float64(s.blocked()) >= c.runnable/4
 		v.Means, v.Not, v.unsure = "", "", false
 		c.queue(v)
 		return
@@ -159,7 +204,9 @@ func (s *screen) crowded(v *verdict, c cpuUse, known bool) {
 	proof := fmt.Sprintf("%d threads run or want to, and by the load average the busy CPUs are %s at most", s.running, plain(most))
 	v.candidate("cpu-contention", 0, proof)
 	v.candidate("runqueue-saturation", 0, proof)
-	v.Figures[0] += fmt.Sprintf("; %d running at that moment", s.running)
+	if s.running < manyRun {
+		v.Figures[0] += fmt.Sprintf("; %d running at that moment", s.running)
+	}
 	v.next("nproc", "the load average is to be held against the number of CPUs")
 }
 
@@ -174,7 +221,7 @@ func (s *screen) few(v *verdict, known bool) {
 		who = fmt.Sprintf(", %s, %s resident", t.cell(t.rows[0], "COMMAND", "BEFEHL", "Command"), bytes(t.resident(t.rows[0])))
 	}
 	v.Figures = slices.Insert(v.Figures, min(1, len(v.Figures)),
-		fmt.Sprintf("%s in all%s, %s %% of a CPU together: those of a container, or those that somebody chose, while the line of CPUs is of the whole machine",
+		fmt.Sprintf("%s in all%s, %s %% of a CPU together: those of a container, or those that somebody chose, while the line of CPUs mostly is of the whole machine",
 			attach.Plural(s.total, "task"), who, plain(s.used())))
 }
 

@@ -1,7 +1,6 @@
 package systool
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,8 +8,9 @@ import (
 	"github.com/whystall/whystall/internal/attach"
 )
 
-func readTop(p *attach.Part) attach.Reading {
-	all := parseTop(p)
+func readTop(p *attach.Part) attach.Reading { return readScreens(p, parseTop(p)) }
+
+func readScreens(p *attach.Part, all []screen) attach.Reading {
 	v := &verdict{}
 	v.Title = "top, 1 screen"
 	judged := all
@@ -21,25 +21,35 @@ func readTop(p *attach.Part) attach.Reading {
 	if len(all) < enoughSamples {
 		v.Glance = true
 	}
-	last := all[len(all)-1]
+	last := filled(all)
 	if !last.mem.knowsAvailable() {
 		last.mem.total = 0
 	}
 	c, known := screensCPU(judged)
-	if known && len(all) == 1 && c.id >= 99 && last.used() >= 50 {
-		known = false // the line of the first screen covers an instant in some versions
-	}
+	line := last.told(c, known, len(all))
+	known = line == cpuRead
 	v.tornShares(last.torn)
 	if overflowedLoad(v, last.load) {
 		last.load, v.unsure = nil, true
 	}
 	if last.load != nil {
 		v.figure("load average %s, %s, %s", fixed(last.load[0]), fixed(last.load[1]), fixed(last.load[2]))
+		if last.running >= manyRun {
+			last.beside(v, fmt.Sprintf("%d running at that moment", last.running))
+		}
 	}
-	if known {
+	switch line {
+	case cpuNone:
+	case cpuSome:
+		v.figure("those CPUs that are listed: %s", c)
+	default:
 		v.figure("CPUs: %s", c)
 	}
-	last.processes(v, known && c.id+c.wa < 50)
+	busy := 0.0
+	if known {
+		busy = 100 - c.id - c.wa
+	}
+	last.processes(v, busy)
 	if last.mem.total > 0 {
 		at := len(v.Figures)
 		if last.mem.available < memoryLow*last.mem.total {
@@ -74,14 +84,10 @@ func readTop(p *attach.Part) attach.Reading {
 	if v.Glance {
 		v.not("one screen is a glance: states R and D change a thousand times a second, and the line of CPUs covers an instant or all time since boot")
 	}
-	switch {
-	case known:
-		v.room(c, last.mem.total > 0)
-	case last.mem.total > 0:
-		v.means("memory is not short; how busy the CPUs are is not in it")
-	default:
-		v.unsure = true
-		v.means("how busy the CPUs are is not in it")
+	last.conclude(v, c, line)
+	v.boot(p)
+	if last.mem.total > 0 {
+		v.fact(attach.MemoryTotal, last.mem.total)
 	}
 	switch rows := len(last.rows); {
 	case len(v.Figures) > 0:
@@ -91,6 +97,84 @@ func readTop(p *attach.Part) attach.Reading {
 		v.figure("%s, %d running at that moment, %s", attach.Plural(last.total, "task"), last.running, attach.Plural(last.zombies, "zombie"))
 	}
 	return v.done()
+}
+
+// filled is the last screen. What was cut off there is taken from the one before it, some seconds
+// earlier.
+func filled(all []screen) screen {
+	last := all[len(all)-1]
+	for i := len(all) - 2; i >= 0; i-- {
+		if len(last.rows) == 0 {
+			last.rows, last.names = all[i].rows, all[i].names
+		}
+		if last.load == nil {
+			last.load = all[i].load
+		}
+		if last.mem.total == 0 {
+			last.mem = all[i].mem
+		}
+	}
+	return last
+}
+
+// cpuTold is what a screen says of all CPUs.
+type cpuTold int
+
+const (
+	cpuNone    cpuTold = iota // nothing
+	cpuRead                   // what they do
+	cpuSome                   // what some of them do, and perhaps not all
+	cpuInstant                // they are idle, and tasks use them
+	cpuQuiet                  // they are busy, and no thread ran through the last minute
+)
+
+// told says what is to be believed of the line of CPUs. On a lone screen it covers an instant in
+// some versions.
+func (s *screen) told(c cpuUse, known bool, screens int) cpuTold {
+	switch {
+	case !known:
+		return cpuNone
+	case c.cpus == 0 && len(s.numbers) > 0 && s.numbers[0] >= 0:
+		return cpuSome
+	case screens == 1 && c.id >= 99 && s.used() >= 50:
+		return cpuInstant
+	case screens == 1 && s.quiet(c):
+		return cpuQuiet
+	}
+	return cpuRead
+}
+
+// conclude says what follows where no sign does.
+func (s *screen) conclude(v *verdict, c cpuUse, line cpuTold) {
+	switch line {
+	case cpuRead:
+		s.oneWhole(v, c)
+		v.room(c, s.mem.total > 0)
+		return
+	case cpuSome:
+		v.unsure = true
+		v.means("whether the CPUs listed are all of the machine is not in it")
+		v.next("nproc", "how many CPUs there are")
+		return
+	case cpuInstant:
+		v.unsure = true
+		v.means("the tasks listed use %s %% of a CPU together, and the line of CPUs says %s %% idle: it covers an instant, or there are many CPUs", plain(s.used()), plain(c.id))
+		return
+	case cpuQuiet:
+		v.means("the line of CPUs says %s %% busy, and by the load average hardly a thread ran through the last minute: the line covers an instant", plain(100-c.id-c.wa))
+		return
+	}
+	switch {
+	case s.unread:
+		v.unsure = true
+		v.Flaws = append(v.Flaws, "the line of CPUs, which could not be read")
+		v.means("how busy the CPUs are could not be read")
+	case s.mem.total > 0:
+		v.means("memory is not short; how busy the CPUs are is not in it")
+	default:
+		v.unsure = true
+		v.means("how busy the CPUs are is not in it")
+	}
 }
 
 // room says what a screen without a sign shows.
@@ -118,9 +202,19 @@ const (
 	uneven      = 2
 )
 
+// namesCPUs reports whether all CPUs are named: none is left out up to the last one, behind which
+// the lines of memory follow. A narrow terminal may cut off what some of them do.
+func (s *screen) namesCPUs() bool {
+	alone := s.load == nil && s.total == 0 // somebody chose these lines
+	return s.named == s.cpus && (s.mem.total > 0 || s.mem.hasSwap || alone)
+}
+
+// everyCPU reports whether it also says what each of them does.
+func (s *screen) everyCPU() bool { return s.namesCPUs() && len(s.cpu) == s.cpus }
+
 // oneCPU names a CPU that is full of what the mean over all of them hides.
 func (s *screen) oneCPU(v *verdict) {
-	if len(s.cpu) < 2 || len(s.cpu) != s.cpus { // some lines are left out, and the others have no number here
+	if len(s.cpu) < 2 || len(s.numbers) != len(s.cpu) {
 		return
 	}
 	for _, k := range []struct {
@@ -133,35 +227,16 @@ func (s *screen) oneCPU(v *verdict) {
 		for i, c := range s.cpu {
 			total += k.of(c)
 			if k.of(c) > most {
-				most, at = k.of(c), i
+				most, at = k.of(c), s.numbers[i]
 			}
 		}
 		mean := total / float64(len(s.cpu))
-		if most >= iowaitMuch && most >= 1.3*mean || most >= unevenLeast && most >= uneven*mean {
+		if at >= 0 && (most >= iowaitMuch && most >= 1.3*mean || most >= unevenLeast && most >= uneven*mean) {
 			v.Figures = slices.Insert(v.Figures, min(2, len(v.Figures)),
 				fmt.Sprintf("CPU %d: %s %% %s", at, plain(most), k.what))
 			v.unsure = v.unsure || most >= iowaitMuch
 		}
 	}
-}
-
-// programs sums the CPU time of processes by their names. Many small ones may fill a machine.
-func (t *table) programs() (name string, use float64, count int) {
-	sums, counts := map[string]float64{}, map[string]int{}
-	at := t.column("COMMAND", "BEFEHL", "Command")
-	for _, r := range t.rows {
-		i := at
-		if i < 0 || i >= len(r.cells) {
-			i = len(r.cells) - 1
-		}
-		n := r.cells[i]
-		sums[n] += max(0, t.num(r, "%CPU"))
-		counts[n]++
-		if sums[n] > use || sums[n] == use && n < name {
-			name, use = n, sums[n]
-		}
-	}
-	return name, use, counts[name]
 }
 
 // mostOfIt is the share of the CPU time of all processes from which one has nearly all of it.
@@ -177,7 +252,7 @@ func (s *screen) reclaiming(v *verdict) {
 	at := t.column("COMMAND", "BEFEHL", "Command")
 	for _, r := range t.rows {
 		if at < 0 || at >= len(r.cells) || !strings.HasPrefix(strings.TrimPrefix(r.cells[at], "["),
-			"kswapd") || t.num(r, "%CPU") < 20 {
+			"kswapd") || t.num(r, "%CPU") < 20 || t.resident(r) > 0 {
 			continue
 		}
 		v.scarce = true
@@ -215,6 +290,9 @@ func (s *screen) unseen(v *verdict, c cpuUse) {
 		return // a filter may leave out who uses it: -u, -p
 	}
 	cpus := float64(max(1, s.cpus))
+	if share := 100 - c.id - c.wa; cpus > 1 && total >= 0.7*share && total <= 1.3*share {
+		return // %CPU may be of all CPUs' time, as after the key I
+	}
 	if busy := (100 - c.id - c.wa) * cpus; busy >= 60 && total < busy/2 && least < 1 {
 		v.unsure = true
 		v.Figures = slices.Insert(v.Figures, min(1, len(v.Figures)),
@@ -229,8 +307,9 @@ func (s *screen) unseen(v *verdict, c cpuUse) {
 // screensCPU is the medians of the lines of CPUs.
 func screensCPU(all []screen) (c cpuUse, known bool) {
 	var us, sy, wa, hi, si, st, id []float64
+	whole := slices.ContainsFunc(all, func(s screen) bool { return s.namesCPUs() })
 	for _, s := range all {
-		if len(s.cpu) == 0 {
+		if len(s.cpu) == 0 || whole && !s.namesCPUs() && s.cpus > 0 {
 			continue
 		}
 		var n = float64(len(s.cpu))
@@ -248,140 +327,14 @@ func screensCPU(all []screen) (c cpuUse, known bool) {
 		si, st = append(si, mean(func(c cpuUse) float64 { return c.si })),
 			append(st, mean(func(c cpuUse) float64 { return c.st }))
 		id = append(id, mean(func(c cpuUse) float64 { return c.id }))
-		c.cpus = s.cpus
+		if s.namesCPUs() {
+			c.cpus = s.cpus
+		}
 	}
 	c.us, c.sy, c.wa, c.hi, c.si, c.st, c.id = attach.Median(us), attach.Median(sy),
 		attach.Median(wa), attach.Median(hi), attach.Median(si), attach.Median(st), attach.Median(id)
 	c.samples, c.runnable, c.blocked = len(us), -1, -1
 	return c, len(us) > 0
-}
-
-// processes names the one with most CPU time and the one with most memory.
-func (s *screen) processes(v *verdict, loaded bool) {
-	t := table{names: s.names, rows: s.rows}
-	if len(t.rows) == 0 {
-		return
-	}
-	name := func(r row) string {
-		at := t.column("COMMAND", "BEFEHL", "Command")
-		if at < 0 || at >= len(r.cells) {
-			at = len(r.cells) - 1
-		}
-		return fmt.Sprintf("%s (pid %s)", strings.Join(r.cells[at:min(len(r.cells), at+1)], " "), t.cell(r, "PID"))
-	}
-	busy := slices.MaxFunc(t.rows, func(a, b row) int { return cmp.Compare(t.num(a, "%CPU"), t.num(b, "%CPU")) })
-	if program, all, n := t.programs(); !s.threads && (loaded || all >= 200) && n > 1 && all > 1.5*t.num(busy, "%CPU") {
-		text := fmt.Sprintf("%d processes %s: %s %% CPU", n, program, plain(all))
-		if use := t.num(busy, "%CPU"); use >= 1 && !strings.HasPrefix(name(busy), program+" ") {
-			text += fmt.Sprintf("; most of a single one: %s %s %%", name(busy), plain(use))
-		}
-		v.Figures = slices.Insert(v.Figures, min(2, len(v.Figures)), text)
-	} else if use := t.num(busy, "%CPU"); use >= 1 {
-		holds := ""
-		if size := t.resident(busy); size > 0 && !s.threads {
-			holds = fmt.Sprintf(", %s resident", bytes(size))
-		}
-		text := fmt.Sprintf("%s: %s %% CPU%s%s", name(busy), plain(use), holds, t.next(busy, name))
-		if n, sum := t.busy(); s.threads && n > 1 {
-			of := ""
-			if s.total > n {
-				of = fmt.Sprintf(" of %d", s.total)
-			}
-			text = fmt.Sprintf("%d%s threads use a fifth of a CPU or more, %s %% together, the most %s with %s %%", n, of, plain(sum), name(busy), plain(use))
-			v.Figures = slices.Insert(v.Figures, min(2, len(v.Figures)), text)
-		} else {
-			v.figure("%s", text)
-		}
-		v.factOf(ProcessCPU, use/100, name(busy))
-		if used := s.used(); loaded && use >= 100 && use >= mostOfIt*used && len(t.rows) > 2 {
-			v.means("the CPUs are nearly all busy in this one screen, and %.0f %% of what the tasks listed use is %s", 100*use/used, name(busy))
-			v.pid, _ = whole(t.cell(busy, "PID"))
-		}
-	}
-	for _, r := range t.rows {
-		v.kernelThread(name(r), t.num(r, "%CPU"), "a CPU")
-	}
-	s.reclaimed(v)
-	large := slices.MaxFunc(t.rows, func(a, b row) int { return cmp.Compare(t.resident(a), t.resident(b)) })
-	if share := t.num(large, "%MEM"); share >= 25 && s.threads {
-		v.figure("the process of %s holds %s, %s %% of the memory", name(large), bytes(t.resident(large)), plain(share))
-	} else if share >= 25 {
-		text := fmt.Sprintf("%s holds %s, %s %% of the memory", name(large), bytes(t.resident(large)), plain(share))
-		v.Figures = slices.Insert(v.Figures, min(2, len(v.Figures)), text)
-	}
-}
-
-// next names the two rows that use most CPU time behind the first one, where they use much of it
-// too.
-func (t *table) next(first row, name func(row) string) (text string) {
-	rows := slices.Clone(t.rows)
-	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(t.num(b, "%CPU"), t.num(a, "%CPU")) })
-	for i, r := range rows[min(1, len(rows)):min(3, len(rows))] {
-		use := t.num(r, "%CPU")
-		if use < worthNaming*t.num(first, "%CPU") || use < 5 {
-			break
-		}
-		text += []string{"; then ", ", "}[i] + fmt.Sprintf("%s %s %%", name(r), plain(use))
-	}
-	return text
-}
-
-// busy counts rows that use a fifth of a CPU or more, and sums their use.
-func (t *table) busy() (n int, use float64) {
-	for _, r := range t.rows {
-		if one := t.num(r, "%CPU"); one >= 20 {
-			n, use = n+1, use+one
-		}
-	}
-	return n, use
-}
-
-func (t *table) resident(r row) float64 {
-	f, _ := size(t.cell(r, "RES"), 1024)
-	return f
-}
-
-// kernelThread: some threads of the kernel that use much CPU time do so for one reason. The use is
-// in percent, of one CPU or of the time of all.
-func (v *verdict) kernelThread(name string, use float64, of string) {
-	name = strings.NewReplacer("[", "", "]", "").Replace(name) // of kernel threads, with command lines
-	if use < 20 || !strings.HasPrefix(name, "k") {
-		return
-	}
-	proof := fmt.Sprintf("%s uses %s %% of %s", name, plain(use), of)
-	switch {
-	case strings.HasPrefix(name, "khugepaged"):
-		v.means("%s: it looks for memory in one piece, for huge pages; whether the service's threads do so as well is not in it", proof)
-		v.next("grep . /sys/kernel/mm/transparent_hugepage/{enabled,defrag}; grep -E 'compact|thp_fault' /proc/vmstat; sleep 10; grep -E 'compact|thp_fault' /proc/vmstat", "compact_stall: whether threads move memory themselves to get huge pages")
-	case strings.HasPrefix(name, "kswapd"), strings.HasPrefix(name, "kcompactd"):
-		v.proves("direct-reclaim", proof)
-		v.means("%s: it looks for memory to free or to move; whether the service's threads have to help is not in it", proof)
-		v.next("sar -B 1 10", "pgscand/s: whether threads free memory themselves")
-	case strings.HasPrefix(name, "ksoftirqd"):
-		v.candidate("softirq", 0, proof)
-		v.means("%s: there are more interrupts than are served at once", proof)
-		v.next("cat /proc/softirqs; sleep 10; cat /proc/softirqs", "which soft interrupts they are")
-	}
-}
-
-// reclaimed adds to the proof of reclaim how much memory is left: little, or enough for all but one
-// node, one group or huge pages.
-func (s *screen) reclaimed(v *verdict) {
-	if s.mem.total <= 0 || !v.accuses("direct-reclaim") {
-		return
-	}
-	share := s.mem.available / s.mem.total
-	if share < memoryShort { // scarce says it
-		return
-	}
-	text := fmt.Sprintf("%s of %s are %s", bytes(s.mem.available), bytes(s.mem.total), s.mem.left())
-	switch {
-	case share < 0.15 && s.mem.hasSwap && s.mem.swap == 0:
-		text += ", and there is no swap: only pages of files can be given up, programs' own among them"
-	case share >= 0.3:
-		text += ": memory as a whole is not short, so it is a node's, a group's, or in too small pieces"
-	}
-	v.proves("direct-reclaim", text)
 }
 
 // used is the CPU time of all processes shown, in percent of one CPU.
@@ -427,10 +380,11 @@ func (s *screen) states(v *verdict, c *cpuUse) {
 		}
 	}
 	if blocked > 0 {
-		s.beside(v, fmt.Sprintf("%d in state D at that moment", blocked))
+		text := fmt.Sprintf("%d in state D at that moment", blocked)
 		if len(names) > 0 {
-			v.Figures[0] += ": " + strings.Join(names, ", ")
+			text += ": " + strings.Join(names, ", ")
 		}
+		s.beside(v, text)
 		v.unsure = true
 		v.next("for i in 1 2 3 4 5; do ps -eLo state,wchan:32,comm | grep ^D; sleep 1; done",
 			"whether the same threads stay in D, and where in the kernel")
@@ -445,7 +399,12 @@ func (s *screen) scarce(v *verdict) {
 		v.not(fmt.Sprintf("whether pages come back from swap now, of which %s of %s is used: they may never be asked for", bytes(m.swapUsed), bytes(m.swap)))
 		v.next("vmstat 1 10", "si and so: whether pages come back from swap")
 	}
-	if m.total <= 0 || m.available/m.total >= memoryShort {
+	if share := m.available / m.total; m.total <= 0 || share >= memoryShort {
+		if m.total > 0 && share < memoryLow {
+			v.unsure = true
+			v.means("memory is getting scarce: %s %% is %s", plain(100*share), m.left())
+			v.next("vmstat 1 10", "si and so: whether pages come back from swap")
+		}
 		return
 	}
 	proof := fmt.Sprintf("%s %s of %s", m.left(), bytes(m.available), bytes(m.total))

@@ -192,6 +192,10 @@ func readToyboxTop(p *attach.Part) attach.Reading {
 	v := &verdict{}
 	v.Title, v.Glance = "top of toybox (Android)", true
 	s, c, all := parseToyboxTop(p)
+	if sum := c.us + c.sy + c.id + c.wa + c.hi + c.si + c.st; sum > impossibleShares {
+		v.tornShares(sum)
+		all = 0
+	}
 	if all > 0 {
 		v.figure("CPUs: %s of %s %%, all CPUs together", c, plain(all))
 		c.judge(v)
@@ -200,7 +204,11 @@ func readToyboxTop(p *attach.Part) attach.Reading {
 		v.figure("%s%s", wrong, s.longest())
 		v.not("which row uses the CPUs: in its first screen top divides by intervals that it did not measure")
 	} else {
-		s.processes(v, all > 0 && c.id+c.wa < 50)
+		busy := 0.0
+		if all > 0 {
+			busy = 100 - c.id - c.wa
+		}
+		s.processes(v, busy)
 	}
 	if s.mem.total > 0 && s.mem.hasSwap {
 		v.figure("memory: %s free, %s page cache, of %s; swap %s of %s used", bytes(s.mem.free),

@@ -14,6 +14,7 @@ var uptime = &attach.Kind{
 	Hints: []string{"load average"},
 	Claim: claimUptime,
 	Read:  readUptime,
+	When:  whenUp,
 }
 
 var uptimeLine = pattern.New(`(?:^|\s)up\s.*load averages?: *[\d.,]+|^\S*,? *load averages?: *[\d.,]+`)
@@ -65,6 +66,10 @@ func readUptime(p *attach.Part) attach.Reading {
 	if n > 1 {
 		v.Title = fmt.Sprintf("uptime, %d times; the last counts", n)
 	}
+	if several(p) {
+		return uptimes(v, p)
+	}
+	v.boot(p)
 	v.figure("load average %s, %s, %s over 1, 5 and 15 minutes", fixed(last[0]), fixed(last[1]), fixed(last[2]))
 	if bsd {
 		waits = "ran or waited for a CPU"
@@ -95,6 +100,36 @@ func readUptime(p *attach.Part) attach.Reading {
 	v.means("whether that is much depends on how many CPUs there are, and on whether they are R or D")
 	v.next("nproc", "the load average is to be held against the number of CPUs")
 	v.next("vmstat 1 10", "r, b and id: whether threads want CPUs or the disk")
+	return v.done()
+}
+
+// several reports whether the lines are not of one machine since it was started.
+func several(p *attach.Part) bool {
+	least, most, n := secondsOfDay, 0, 0
+	for i := range p.Lines {
+		if start, _, ok := booted(&attach.Part{Lines: p.Lines[i : i+1]}); ok {
+			least, most, n = min(least, start), max(most, start), n+1
+		}
+	}
+	return n > 1 && most-least > sameStart && secondsOfDay-(most-least) > sameStart
+}
+
+// sameStart is how far apart two times of one start may be, in seconds: an uptime is in minutes.
+const sameStart = 300
+
+// uptimes lists the loads of several machines.
+func uptimes(v *verdict, p *attach.Part) attach.Reading {
+	n := 0
+	for _, l := range p.Lines {
+		if m := loads(l.Text); m != nil {
+			n++
+			v.figure("load average %s, %s, %s", fixed(m[0]), fixed(m[1]), fixed(m[2]))
+		}
+	}
+	v.Title, v.unsure = fmt.Sprintf("uptime, %d lines", n), true
+	v.means("the lines are of several machines, or of one that was started or asleep in between: each load is to be held against the CPUs of its own")
+	v.not("the load average counts threads that want a CPU and threads in D alike")
+	v.next("nproc", "the load average is to be held against the number of CPUs")
 	return v.done()
 }
 

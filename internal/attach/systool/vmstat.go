@@ -1,7 +1,6 @@
 package systool
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -126,8 +125,22 @@ func claimVmstat(lines []paste.Line) int {
 // vmstatRun is the rows of one run of vmstat, the one since boot apart.
 type vmstatRun struct {
 	table
-	boot     []row
-	restarts int
+	boot   []row
+	starts []int // where in the rows each run but the first starts
+}
+
+// former takes the rows of all runs but the last one out, and says what they were.
+func (run *vmstatRun) former() (out []string) {
+	from := 0
+	for _, to := range run.starts {
+		if t := (table{names: run.names, rows: run.rows[from:to]}); to > from && to < len(run.rows) {
+			c := t.cpuUse()
+			out = append(out, fmt.Sprintf("in an earlier run, %s: %s; r %s, b %s", samples(to-from), c, plain(c.runnable), plain(c.blocked)))
+			from = to
+		}
+	}
+	run.rows = run.rows[from:]
+	return out
 }
 
 func parseVmstat(p *attach.Part) (run vmstatRun) {
@@ -141,7 +154,9 @@ func parseVmstat(p *attach.Part) (run vmstatRun) {
 			// A header comes again each screen; sooner, it is another run.
 			if !first && !omitted && (len(run.rows)+len(run.boot) == 0 || since < 5) {
 				first = true
-				run.restarts++
+				if len(run.rows) > 0 {
+					run.starts = append(run.starts, len(run.rows))
+				}
 			}
 			run.names, since = names, 0
 			continue
@@ -200,30 +215,16 @@ func readVmstat(p *attach.Part) attach.Reading {
 	run := parseVmstat(p)
 	v := &verdict{}
 	if len(run.rows) == 0 {
-		v.Title = "vmstat, only the row since boot"
-		v.Boot, v.unsure = true, true
-		if len(run.boot) > 0 {
-			t := run.table
-			t.rows = run.boot
-			v.figure("since boot: %s", t.cpuUse())
-			v.figure("r %s, b %s at that moment", t.cell(run.boot[0], "r"), t.cell(run.boot[0], "b"))
-			if in, out := t.num(run.boot[0], "si"), t.num(run.boot[0], "so"); in+out > 0 {
-				v.figure("swap since boot: %s/s in, %s/s out, in units of vmstat, KiB by default",
-					plain(in), plain(out))
-			}
-		} else {
-			v.cutOff("vmstat")
-			if f := fields(p.Lines[len(p.Lines)-1].Text); numeric(f) && len(f) > 1 {
-				v.figure("r %s, b %s in a row that is cut off", f[0], f[1])
-			}
-		}
-		v.means("it is an average since boot, and says nothing about now")
-		v.next("vmstat 1 30", "samples while it is slow")
-		return v.done()
+		return run.bootOnly(v, p)
 	}
+	former := run.former()
 	v.Title = "vmstat, " + samples(len(run.rows))
 	if len(run.boot) > 0 {
 		v.Title += " after the row since boot"
+	}
+	if len(former) > 0 {
+		v.unsure = true // which of them is of the slow time is not in it
+		v.Title += ", the last of " + attach.Plural(len(former)+1, "run")
 	}
 	c := run.cpuUse()
 	if calm, busy, ok := run.phases(); ok {
@@ -249,6 +250,7 @@ func readVmstat(p *attach.Part) attach.Reading {
 		v.Glance = true
 	}
 	run.outliers(v)
+	v.Figures = slices.Insert(v.Figures, min(2, len(v.Figures)), former...)
 	swap := "nothing is read back from swap"
 	if _, most := run.span("si"); most > 0 {
 		swap = "little is read back from swap"
@@ -271,73 +273,33 @@ func readVmstat(p *attach.Part) attach.Reading {
 	return v.done()
 }
 
-// phaseGap is percent of the CPUs' time between the two rows in the middle, from which on the mean
-// of both is of no row.
-const phaseGap = 30
-
-// phases divides the rows by iowait or idle time where half of them differ from the others: then
-// no median stands for them.
-func (run *vmstatRun) phases() (low, high table, ok bool) {
-	n := len(run.rows)
-	if n%2 != 0 {
-		return low, high, false
+// bootOnly reads a row that is the first of its run, or names without a whole row.
+func (run *vmstatRun) bootOnly(v *verdict, p *attach.Part) attach.Reading {
+	v.Title = "vmstat, only the row since boot"
+	v.Boot, v.unsure = true, true
+	when, swapped := "since boot", " since boot"
+	if !slices.Contains(fields(p.Command), "vmstat") {
+		v.Title = "vmstat, one row: of all time since boot, if it is the first of its run"
+		when, swapped = "in it", ""
 	}
-	for _, column := range []string{"wa", "id"} {
-		rows := slices.Clone(run.rows)
-		slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(run.num(a, column), run.num(b, column)) })
-		if run.num(rows[n/2], column)-run.num(rows[n/2-1], column) >= phaseGap {
-			return table{names: run.names, rows: rows[:n/2]}, table{names: run.names, rows: rows[n/2:]}, true
+	if len(run.boot) > 0 {
+		t := run.table
+		t.rows = run.boot
+		v.figure("%s: %s", when, t.cpuUse())
+		v.figure("r %s, b %s at that moment", t.cell(run.boot[0], "r"), t.cell(run.boot[0], "b"))
+		if in, out := t.num(run.boot[0], "si"), t.num(run.boot[0], "so"); in+out > 0 {
+			v.figure("swap%s: %s/s in, %s/s out, in units of vmstat, KiB by default",
+				swapped, plain(in), plain(out))
 		}
-	}
-	return low, high, false
-}
-
-func (v *verdict) ofPhases(halves ...table) attach.Reading {
-	v.unsure = true
-	for _, t := range halves {
-		c := t.cpuUse()
-		_, most := t.span("si")
-		_, out := t.span("so")
-		text := fmt.Sprintf("in %s: %s; r %s, b %s", samples(len(t.rows)), c, plain(c.runnable), plain(c.blocked))
-		if most+out > 0 {
-			text += fmt.Sprintf("; swap in up to %s/s, out up to %s/s, in units of vmstat", plain(most), plain(out))
-		}
-		v.figure("%s", text)
-		if c.wa >= iowaitMuch {
-			v.candidate("disk-wait", c.wa/100, text)
-		}
-		if t.median("si") >= 64 { // as of medians: 64 KiB/s
-			v.candidate("page-fault", 0, text)
-			v.candidate("direct-reclaim", 0, text)
+	} else {
+		v.cutOff("vmstat")
+		if f := fields(p.Lines[len(p.Lines)-1].Text); numeric(f) && len(f) > 1 {
+			v.figure("r %s, b %s in a row that is cut off", f[0], f[1])
 		}
 	}
-	v.means("half of the samples differ from the others, so no median stands for them: which half is of the slow time is not in it")
-	v.not("whose time it is: these are figures of the whole machine")
+	v.means("the first row of vmstat is an average since boot, and says nothing about now")
 	v.next("vmstat 1 30", "samples while it is slow")
 	return v.done()
-}
-
-// muchBlocks is how many blocks of 1 KiB a second are worth a figure.
-const muchBlocks = 10 << 10
-
-// lookAlikes names what looks like a shortage in samples without one.
-func (run *vmstatRun) lookAlikes(v *verdict, c cpuUse) {
-	var all []string
-	if c.runnable >= 8 && c.id >= 30 {
-		all = append(all, fmt.Sprintf("that threads queue for CPUs: r counts those that run as well, and %s %% of the CPUs' time is idle", plain(c.id)))
-	}
-	first, last := run.rows[0], run.rows[len(run.rows)-1]
-	fell := run.num(first, "free") - run.num(last, "free")
-	grew := run.num(last, "cache") - run.num(first, "cache")
-	if fell >= 0.05*run.num(first, "free") && grew >= fell/2 && run.has("cache") {
-		all = append(all, "that memory runs out: what is free falls as the page cache grows, which is given up when memory is wanted")
-	}
-	if _, in := run.span("si"); in == 0 && run.num(last, "swpd") > 0 && len(all) < 2 {
-		all = append(all, "that it swaps: swpd is what was swapped out once, and nothing is read back in these samples")
-	}
-	if len(all) > 0 && !v.has() {
-		v.not(strings.Join(all, "; nor "))
-	}
 }
 
 // between writes the least and the most of a figure.
