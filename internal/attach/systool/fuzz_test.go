@@ -27,6 +27,8 @@ func FuzzEthtool(f *testing.F)       { fuzz.Kind(f, ethtool) }
 func FuzzBusyboxTop(f *testing.F)    { fuzz.Kind(f, busyboxTop) }
 func FuzzForeignTop(f *testing.F)    { fuzz.Kind(f, foreignTop) }
 func FuzzHtop(f *testing.F)          { fuzz.Kind(f, htop) }
+func FuzzOldTop(f *testing.F)        { fuzz.Kind(f, oldTop) }
+func FuzzAndroidCPU(f *testing.F)    { fuzz.Kind(f, androidCPU) }
 func FuzzDstat(f *testing.F)         { fuzz.Kind(f, dstat) }
 func FuzzAtop(f *testing.F)          { fuzz.Kind(f, atop) }
 func FuzzContainers(f *testing.F)    { fuzz.Kind(f, containers) }

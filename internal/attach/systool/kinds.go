@@ -21,7 +21,7 @@ func Kinds() []*attach.Kind {
 		netdev,
 		tc,
 		ethtool,
-		busyboxTop, toyboxTop, androidTop,
+		busyboxTop, toyboxTop, androidTop, androidCPU, oldTop,
 		foreignTop, foreignSar, clientGo, zpool, iftop,
 		mtr, traceroute, benchSQL, sockCounts, atopsar,
 		htop,
