@@ -111,8 +111,8 @@ func firstNumber(m []string) (float64, bool) {
 	return 0, false
 }
 
-// nstatOnly reports whether all lines are nstat's, which counts since it was last called, or with -a
-// since boot.
+// nstatOnly reports whether all lines are nstat's, which counts since it was last called, or with
+// -a since boot.
 func nstatOnly(p *attach.Part) bool {
 	n := 0
 	for _, l := range p.Lines {

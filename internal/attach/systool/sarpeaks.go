@@ -59,8 +59,8 @@ func (s *sysstatTables) idle() float64 {
 	return -1
 }
 
-// ofHealth reports whether one of the tables says whether something is short. Counts of switches and
-// of sockets do not, and packets do only beside the speed of the link.
+// ofHealth reports whether one of the tables says whether something is short. Counts of switches
+// and of sockets do not, and packets do only beside the speed of the link.
 func (s *sysstatTables) ofHealth() bool {
 	return slices.ContainsFunc([][]string{{"CPU", "%idle"}, {"runq-sz"}, {"kbmemfree"}, {"kbswpfree"},
 		{"pswpin/s"}, {"majflt/s"}, {"DEV", "await"}, {"IFACE", "rxdrop/s"}, {"IFACE", "%ifutil"},

@@ -239,7 +239,8 @@ func (s *sockets) unanswered(text string) {
 	}
 }
 
-// A share of segments that were sent again, and so many of them, are more than a way loses by chance.
+// A share of segments that were sent again, and so many of them, are more than a way loses by
+// chance.
 const (
 	lossMuch  = 0.01
 	lossLeast = 20

@@ -104,7 +104,8 @@ func (s *screen) oneWhole(v *verdict, c cpuUse) {
 	v.next("pidstat -u -t 1 10", "which threads fill a CPU")
 }
 
-// blocked counts the rows in D, of which the load average counts each as it does a thread that runs.
+// blocked counts the rows in D, of which the load average counts each as it does a thread that
+// runs.
 func (s *screen) blocked() (n int) {
 	at := slices.Index(s.names, "S")
 	for _, r := range s.rows {

@@ -25,8 +25,8 @@ func (t *table) programs() (name string, use float64, count int) {
 	return name, use, counts[name]
 }
 
-// processes names the one with most CPU time and the one with most memory. load is how busy all CPUs
-// are in percent, and 0 where rows are not summed up.
+// processes names the one with most CPU time and the one with most memory. load is how busy all
+// CPUs are in percent, and 0 where rows are not summed up.
 func (s *screen) processes(v *verdict, load float64) {
 	t := table{names: s.names, rows: s.rows}
 	if len(t.rows) == 0 {
