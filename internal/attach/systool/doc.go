@@ -39,7 +39,6 @@
 //	othertop.go  top of busybox; top of other systems, refused
 //	toyboxtop.go top of Android: toybox', and the one before it
 //	oldtop.go    top of the years up to 2004
-//	androidcpu.go  what Android writes of the CPUs when an app does not answer
 //	htop.go      htop's text
 //	htoptree.go  trees of processes and their threads
 //	atop.go      atop

@@ -28,7 +28,6 @@ func FuzzBusyboxTop(f *testing.F)    { fuzz.Kind(f, busyboxTop) }
 func FuzzForeignTop(f *testing.F)    { fuzz.Kind(f, foreignTop) }
 func FuzzHtop(f *testing.F)          { fuzz.Kind(f, htop) }
 func FuzzOldTop(f *testing.F)        { fuzz.Kind(f, oldTop) }
-func FuzzAndroidCPU(f *testing.F)    { fuzz.Kind(f, androidCPU) }
 func FuzzDstat(f *testing.F)         { fuzz.Kind(f, dstat) }
 func FuzzAtop(f *testing.F)          { fuzz.Kind(f, atop) }
 func FuzzContainers(f *testing.F)    { fuzz.Kind(f, containers) }

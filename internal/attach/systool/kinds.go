@@ -21,7 +21,7 @@ func Kinds() []*attach.Kind {
 		netdev,
 		tc,
 		ethtool,
-		busyboxTop, toyboxTop, androidTop, androidCPU, oldTop,
+		busyboxTop, toyboxTop, androidTop, oldTop,
 		foreignTop, foreignSar, clientGo, zpool, iftop,
 		mtr, traceroute, benchSQL, sockCounts, atopsar,
 		htop,
