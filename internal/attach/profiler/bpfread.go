@@ -8,6 +8,7 @@ import (
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // latencies are the values of a column of a table, sorted, in seconds.
@@ -313,7 +314,7 @@ func readSlowFiles(t *bpfTable) attach.Reading {
 		proof = fmt.Sprintf("without threads of the kernel, %s on files, %s in all, up to %s each",
 			attach.Plural(len(l.all), "slow call"), lasts(l.sum), lasts(l.max()))
 	}
-	if n := l.over(0.010); n >= 3 && l.sum >= 0.1 && l.max() >= 0.020 {
+	if n := l.over(0.010); n >= 3 && l.sum >= 0.1 && l.max() >= 0.020 && localFiles.MatchString(t.said+" "+t.command) {
 		r.State = attach.Ill
 		r.Means = upper(proof) + "."
 		r.Signs = append(r.Signs, diskSign(proof, 0))
@@ -331,6 +332,10 @@ func readSlowFiles(t *bpfTable) attach.Reading {
 	r.Next = append(r.Next, ask("biolatency-bpfcc -m 10 1", 0, "whether the disk took that time"))
 	return r
 }
+
+// localFiles are file systems of disks of this machine. The table itself is the same for files of
+// another one.
+var localFiles = pattern.New(`(?i)ext[234]|xfs|btrfs|f2fs|zfs`)
 
 // readSlowFunctions reads funcslower: calls of a function that took longer than a threshold.
 func readSlowFunctions(t *bpfTable) attach.Reading {

@@ -10,7 +10,7 @@ import (
 )
 
 // callgrind is what callgrind_annotate and cg_annotate print, and the head of callgrind's file.
-var callgrind = &attach.Kind{Name: "callgrind", Claim: claimCallgrind, Read: readCallgrind,
+var callgrind = &attach.Kind{Name: "callgrind", Claim: claimCallgrind, Read: readCallgrind, Reports: true,
 	Hints: []string{"callgrind", "cachegrind", "PROGRAM TOTALS", "file:function", "events: Ir", "event: Ir",
 		"I1 cache:", "----------"}}
 

@@ -42,6 +42,8 @@ func claimTrace(lines []paste.Line) int {
 		switch {
 		case traceLine.MatchString(text), latencyLine.MatchString(text):
 			rows++
+		case strings.HasPrefix(text, "# tracer: function_graph"):
+			return false
 		case strings.HasPrefix(text, "# tracer: "), latency.MatchString(text):
 			rows++
 		case strings.HasPrefix(text, "cpus="), strings.HasPrefix(text, "#"),

@@ -11,7 +11,7 @@ import (
 
 // gprof shows the CPU time of a program that was built for it: its flat profile, its call graph,
 // and what gprof itself says of their columns.
-var gprof = &attach.Kind{Name: "gprof", Claim: claimGprof, Read: readGprof,
+var gprof = &attach.Kind{Name: "gprof", Claim: claimGprof, Read: readGprof, Reports: true,
 	Hints: []string{"Flat profile:", "Each sample counts", "Call graph", "granularity: each sample", "index % time",
 		"cumulative   self"}}
 
@@ -69,8 +69,11 @@ func readGprof(p *attach.Part) attach.Reading {
 			r.Figures = append(r.Figures, line)
 		}
 	}
-	if rows > 0 {
+	if rows > 0 && seconds > 0 {
 		r.Title += fmt.Sprintf(", %s, %s of CPU time", attach.Plural(rows, "function"), lasts(seconds))
+	}
+	if rows == 0 {
+		r.Figures = graphFigures(texts(p))
 	}
 	r.Means = "It is CPU time of a program that was built to be measured so, by the functions that took it themselves."
 	if none || rows > 0 && seconds == 0 {
@@ -78,4 +81,17 @@ func readGprof(p *attach.Part) attach.Reading {
 	}
 	r.Not = "Waiting is in none of it, and neither is time in libraries that were not built so."
 	return r
+}
+
+// "[2]     53.7    8.59    0.68     147         resid [2]", of the function that an entry is about
+var gprofEntry = pattern.New(`^\[\d+\]\s+(\d+\.\d+)\s+(\d+\.\d\d)\s+(\d+\.\d\d)\s+(?:\d+(?:\+\d+)?\s+)?(\S.*?)\s+\[\d+\]$`)
+
+// graphFigures says what functions took, by entries of the call graph.
+func graphFigures(lines []string) (out []string) {
+	for _, text := range lines {
+		if m := gprofEntry.FindStringSubmatch(text); m != nil && len(out) < 3 {
+			out = append(out, fmt.Sprintf("%s %% in or below %s: %s s itself, %s s in what it calls", m[1], m[4], m[2], m[3]))
+		}
+	}
+	return out
 }

@@ -10,14 +10,14 @@ import (
 )
 
 // heaptrack is what heaptrack and heaptrack_print say: who allocated, how often and how much.
-var heaptrack = &attach.Kind{Name: "heaptrack", Claim: claimHeaptrack, Read: readHeaptrack,
+var heaptrack = &attach.Kind{Name: "heaptrack", Claim: claimHeaptrack, Read: readHeaptrack, Reports: true,
 	Hints: []string{"heaptrack", "MOST CALLS", "PEAK MEMORY", "MOST TEMPORARY", "MEMORY LEAKS", "total runtime: ",
 		"peak heap memory"}}
 
 var (
 	heapSure = pattern.New(`^(?:reading file "heaptrack\.|heaptrack output will be written|heaptrack stats:|Heaptrack finished!|MOST CALLS TO ALLOCATION FUNCTIONS|PEAK MEMORY CONSUMERS|MEMORY LEAKS$|MOST TEMPORARY ALLOCATIONS|MOST BYTES ALLOCATED OVER TIME|total runtime: \d|peak heap memory consumption: |peak RSS \(including heaptrack|temporary (?:memory )?allocations: \d|calls to allocation functions: \d)`)
 	heapOwn  = pattern.New(`^(?:Debuggee command was: |finished reading file|starting application|total memory leaked: |suppressed leaks: |bytes allocated in total|heaptrack_gui |heaptrack --analyze|allocations: +\d|leaked allocations: +\d|temporary allocations: +\d|and \d+ from \d+ other places|[\d.]+[KMGT]?B? (?:peak memory consumed|leaked|consumed|in)|\d+ (?:calls|temporary allocations)|at |in |\?\?)`)
-	heapSum  = pattern.New(`^(total runtime|calls to allocation functions|peak heap memory consumption|total memory leaked): (\S+(?: \([^)]*\))?)`)
+	heapSum  = pattern.New(`^(total runtime|calls to allocation functions|peak heap memory consumption|total memory leaked|allocations|leaked allocations): +(\S+(?: \([^)]*\))?)`)
 )
 
 func claimHeaptrack(lines []paste.Line) int {

@@ -153,6 +153,7 @@ func histograms(p *attach.Part) (out []*histogram, context string, intervals int
 				b.high--
 			}
 			now.add(b)
+			now.last = b.n
 			continue
 		}
 		if m := keyLine.FindStringSubmatch(text); m != nil && !isAverage(text) {
@@ -192,6 +193,8 @@ func histograms(p *attach.Part) (out []*histogram, context string, intervals int
 	for _, h := range out {
 		if h.label == tailLabel {
 			h.linear()
+		} else if h.last == 0 && h.total() > 0 { // no tool ends with a row of none
+			h.cut = true
 		}
 	}
 	if now != nil && barCut(lines) {
@@ -214,6 +217,10 @@ func barCut(lines []string) bool {
 	return row && strings.Contains(lines[n-1], "|") && !closedBar.MatchString(lines[n-1]) &&
 		closedBar.MatchString(lines[n-2])
 }
+
+// muchLast is the share of the values in the last row from which on rows may be missing below it:
+// the far end of a whole distribution has few.
+const muchLast = 0.05
 
 // tracedFunction is the function that funclatency names above its table.
 var tracedFunction = pattern.New(`(?i)Tracing \d+ functions? for "([^"\s]{1,80})"`)
@@ -276,6 +283,10 @@ func readHistogram(p *attach.Part) attach.Reading {
 	if slices.ContainsFunc(all, func(h *histogram) bool { return h.cut }) && r.State == attach.Healthy {
 		r.State, r.Signs, r.Facts = attach.CannotTell, nil, nil
 		r.Means = "It is cut off within its rows: what is shown is fast, and longer ones may be missing."
+	}
+	if n := worst.total(); r.State == attach.Healthy && len(worst.buckets) > 1 && worst.last >= muchLast*n {
+		r.State, r.Signs, r.Facts = attach.CannotTell, nil, nil
+		r.Means += fmt.Sprintf(" But the last row has %s of the values: longer ones may be cut off.", pct(worst.last/n))
 	}
 	if all[0].unit == "usecs" || all[0].unit == "nsecs" {
 		r.Not = strings.TrimSpace(r.Not + " Borders of buckets are powers of two: 1.02 ms is 1024 us.")

@@ -27,6 +27,7 @@ type histogram struct {
 	renamed bool    // the program's text says another unit than the map's name
 	behind  bool    // its key is a stack of the kernel's own threads, which work behind everybody
 	cut     bool    // it ends within a row: what is above is not in it
+	last    float64 // how many values its last row has
 }
 
 var (
@@ -44,8 +45,8 @@ var (
 	// "     usecs               : count     distribution"
 	// "  >=(ms) .. <(ms)   : I/O      |Distribution      |" in perf-tools
 	arrowHead = pattern.New(`^(.*?\S)\s*:\s*(?:count\s+distribution|I/O\s+\|?Distribution\s*\|?)$`)
-	// "|****    |", to which a terminal may add what was typed: a bar that is whole
-	closedBar = pattern.New(`\|[*@# ]*\|\S{0,4}$`)
+	// "|****    |", behind which a person may have written: a bar that is whole
+	closedBar = pattern.New(`\|[*@# ]*\|`)
 	// "        64 -> 127        :", "[64, 12": a row that the end of the text cut
 	cutRow = pattern.New(`^(?:\d+\s*->\s*\d*\s*:?|\[\d+[KMGTPk]?,(?: ?\d*[KMGTPk]?\)?)?)$`)
 	// "@usecs:", "@[java]:", "@us[java, 12]:"

@@ -87,8 +87,8 @@ func (p *profile) reading() attach.Reading {
 	if word := t.filterOf(); word != "" {
 		ofFilter(&r, word, len(t.funcs))
 	}
-	if p.only == ofKernelCode {
-		ofKernelAlone(&r)
+	if p.only == ofKernelCode || p.only == ofRows {
+		ofKernelAlone(&r, p.only)
 	}
 	if switched && len(r.Signs) == 0 {
 		r.State, r.Means = attach.CannotTell,

@@ -38,7 +38,9 @@ func claimDiff(lines []paste.Line) int {
 			headed = true
 		case sureDiff(text), headed && diffRow.MatchString(text):
 			rows++
-		case (headed || rows > 0) && (diffGone.MatchString(text) || len(text) > 4 && marks[text[:min(3, len(text))]]):
+		case headed && diffGone.MatchString(text):
+			rows++
+		case rows > 0 && (diffGone.MatchString(text) || len(text) > 4 && marks[text[:min(3, len(text))]]):
 		case strings.HasPrefix(text, "# Event '"), strings.Trim(text, "#. ") == "":
 		default:
 			return false
@@ -74,6 +76,9 @@ func readDiff(p *attach.Part) attach.Reading {
 			line += fmt.Sprintf(", from %s %%", c.before)
 		}
 		r.Figures = append(r.Figures, line)
+	}
+	if len(rows) == 0 {
+		r.Figures = []string{"the functions that are here are in the older recording alone"}
 	}
 	r.Means = "It compares shares of two recordings: how much of an event each function had in the older one, and how that changed."
 	r.Not = "A share that grows is no time that grows: all shares of a recording make 100 %, and what one loses others gain."

@@ -51,10 +51,11 @@ func readKVM(p *attach.Part) attach.Reading {
 		took                                float64
 	}
 	all, idle := []exit{}, ""
-	total, exits := 0.0, 0.0
+	total, exits, counted := 0.0, 0.0, 0.0 // counted: exits of all rows, also of those that are not here
 	for _, text := range texts(p) {
 		if m := kvmSum.FindStringSubmatch(text); m != nil {
 			total, _ = number(m[2])
+			counted, _ = number(m[1])
 		}
 		m := kvmRow.FindStringSubmatch(text)
 		if m == nil || len(all) >= most {
@@ -70,7 +71,7 @@ func readKVM(p *attach.Part) attach.Reading {
 		}
 		all = append(all, e)
 	}
-	r.Title = fmt.Sprintf("perf kvm stat, %s exits", count(exits))
+	r.Title = fmt.Sprintf("perf kvm stat, %s exits", count(max(exits, counted)))
 	if total > 0 {
 		r.Title += fmt.Sprintf(", %s handled", lasts(total/1e6))
 	}

@@ -174,6 +174,9 @@ func readPerfReport(p *attach.Part) attach.Reading {
 		return r
 	}
 	best.p.pid, best.p.only = targetOf(p), sampledOnly(best.event)
+	if best.ofRowsAlone() {
+		best.p.only = ofRows
+	}
 	r := best.p.reading()
 	r.Title = title
 	if best.kernel != "" {
@@ -225,7 +228,7 @@ func perfSections(p *attach.Part) []perfSection {
 			}
 			continue
 		}
-		if header(text, "Overhead", "Shared", "Object") || header(text, "samples", "pcnt") {
+		if header(text, "Overhead", "Shared", "Object") && out[len(out)-1].samples == 0 || header(text, "samples", "pcnt") {
 			out[len(out)-1].top = true
 		}
 		if symbolsHead(text) {

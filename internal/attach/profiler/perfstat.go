@@ -277,6 +277,9 @@ func readPerfStat(p *attach.Part) attach.Reading {
 				Of: command}, attach.Fact{Name: attach.RunElapsed, Value: s.elapsed * 1e9, Of: command})
 		}
 	}
+	if hasClock && s.elapsed == 0 && len(s.utilized) == 1 && s.intervals == 0 && len(r.Figures) > 0 {
+		r.Figures[0] = fmt.Sprintf("%s of CPU time, %s", lasts(clock/1000), r.Figures[0])
+	}
 	if watched := s.watched(); watched > 0 && !hasClock && used == 0 {
 		r.Figures = append(r.Figures, attach.Plural(watched, "CPU")+" watched")
 	}

@@ -13,6 +13,7 @@ const (
 	ofAll        only = iota // or nothing says
 	ofPrograms               // cycles:u, as perf does for users without rights
 	ofKernelCode             // cycles:k
+	ofRows                   // rows without a head, of the kernel alone: the text does not say
 )
 
 // sampledOnly reads the modifiers behind an event's name, such as those of "cycles:u" and
@@ -39,13 +40,15 @@ func (t *tally) time() string {
 		return "the CPU time outside the kernel"
 	case ofKernelCode:
 		return "the kernel's own CPU time"
+	case ofRows:
+		return "what was sampled"
 	}
 	return "the busy CPU time"
 }
 
 // ofKernelAlone takes back what shares of the kernel's own time seem to say: it may have had little
 // of the CPUs.
-func ofKernelAlone(r *attach.Reading) {
+func ofKernelAlone(r *attach.Reading, which only) {
 	for i := range r.Signs {
 		if r.Signs[i].Grade == attach.Found {
 			r.Signs[i].Grade, r.Signs[i].Sure = attach.Candidate, ""
@@ -55,4 +58,21 @@ func ofKernelAlone(r *attach.Reading) {
 		r.State = attach.CannotTell
 	}
 	r.Not = "Only the kernel was sampled (:k): what share of the CPU time it had is not in it, nor any waiting."
+	if which == ofRows {
+		r.Not = "All rows are the kernel's, and no head says whether programs were sampled as well. No waiting is in it."
+	}
+}
+
+// ofRowsAlone reports whether rows of the kernel stand without the line that names their event: at
+// all without a head, or as nearly all that was sampled.
+func (s *perfSection) ofRowsAlone() bool {
+	sum := 0.0
+	for i := range s.p.samples {
+		if len(s.p.samples[i].kernel) == 0 {
+			return false
+		}
+		sum += s.p.samples[i].weight
+	}
+	return s.event == "" && s.samples == 0 && !s.top && !s.p.stacks && sum > 0 &&
+		(s.shares == unnamedShares || sum >= 0.9)
 }

@@ -65,13 +65,24 @@ func probed(p *attach.Part) bool {
 		func(probe string) bool { return strings.Contains(text, probe) })
 }
 
-// unitless takes back what follows only if the numbers are times.
-func unitless(r *attach.Reading) {
-	r.Not += " The unit of the numbers is not in the text: counts of switches look the same as time."
+// endCut takes back what follows of stacks whose end was cut off: the tools list the largest last.
+func endCut(r *attach.Reading) {
+	r.Flaws = append(r.Flaws, "the last stack has no number: more are cut off, and the largest stand last")
+	demote(r)
+}
+
+// demote makes candidates of what was found, and takes back that all is well.
+func demote(r *attach.Reading) {
 	for i := range r.Signs {
 		if r.Signs[i].Grade == attach.Found {
 			r.Signs[i].Grade, r.Signs[i].Sure = attach.Candidate, ""
 		}
 	}
 	r.State = attach.CannotTell
+}
+
+// unitless takes back what follows only if the numbers are times.
+func unitless(r *attach.Reading) {
+	r.Not += " The unit of the numbers is not in the text: counts of switches look the same as time."
+	demote(r)
 }

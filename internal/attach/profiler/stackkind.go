@@ -67,7 +67,7 @@ func claimStacks(lines []paste.Line) int {
 		return 0
 	}
 	end, frames, sure := 0, 0, false
-	claimed(lines, func(i int, text string) bool {
+	n := claimed(lines, func(i int, text string) bool {
 		_, owner := stackOwnerOf(text)
 		switch {
 		case isWhole(text):
@@ -100,11 +100,21 @@ func claimStacks(lines []paste.Line) int {
 	if end == 0 {
 		return bareStack(lines)
 	}
+	next := end
+	for next < n && strings.TrimSpace(lines[next].Text) == "" {
+		next++
+	}
+	if rest := bareStack(lines[next:]); rest > 0 && next+rest <= n { // the last stack's number was cut off
+		end = next + rest
+	}
 	return attach.ClaimIf(sure, end)
 }
 
 // bareStack counts the lines of one stack of a thread off CPU whose time was cut off.
 func bareStack(lines []paste.Line) int {
+	if len(lines) == 0 {
+		return 0
+	}
 	m := stackFrame.FindStringSubmatch(strings.TrimSpace(lines[0].Text))
 	if m == nil {
 		return 0
@@ -239,6 +249,9 @@ func readStacks(p *attach.Part) attach.Reading {
 		r := offCPUReading(blocks, woken, micro)
 		if !micro {
 			unitless(&r)
+		}
+		if last := texts(p); !isWhole(last[len(last)-1]) {
+			endCut(&r)
 		}
 		return r
 	case strings.Contains(lower, "sampling"), strings.Contains(lower, "profile"):

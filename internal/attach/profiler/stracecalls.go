@@ -59,6 +59,9 @@ func (t *callTrace) add(c *tracedCall) {
 		}
 		return
 	}
+	if c.restart && len(t.open) < most { // the last call of a thread that strace was told to leave
+		t.open[c.tid] = c.name
+	}
 	if c.resumed && t.pending > 0 {
 		t.pending--
 	}

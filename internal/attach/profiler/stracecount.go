@@ -23,6 +23,19 @@ var (
 // ofFunctions reports whether a table counts calls of functions, which ltrace does. Only ltrace
 // marks calls of the system.
 func ofFunctions(lines []paste.Line) bool {
+	functions, headed, rows := 0, false, 0
+	for _, l := range lines {
+		text := strings.TrimSpace(l.Text)
+		headed = headed || countHead(text)
+		if row, ok := callRowOf(text); ok {
+			if rows++; !isSystemCall(row.name) {
+				functions++
+			}
+		}
+	}
+	if !headed && functions*2 > rows {
+		return true
+	}
 	return slices.ContainsFunc(lines, func(l paste.Line) bool {
 		text := strings.TrimSpace(l.Text)
 		row, ok := callRowOf(text)

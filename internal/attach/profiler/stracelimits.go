@@ -13,6 +13,8 @@ var (
 	pollInVain = pattern.New(`^poll\(\[(.*)\], \d+, (\d+)\)\s*= 0 \(Timeout\)`)
 	// "epoll_pwait(4, [], 128, 2, NULL, 8) = 0"
 	epollInVain = pattern.New(`^epoll_p?wait\(\d+(?:<[^>]*>)?, \[?\]?, \d+, (\d+)(?:, [^()]*)?\)\s*= 0(?: |$)`)
+	// "<... epoll_wait resumed> [], 64, 500) = 0"
+	resumedInVain = pattern.New(`^<\.\.\. epoll_p?wait resumed> ?(?:\[\]|\{\}), \d+, (\d+)(?:, [^()]*)?\)\s*= 0(?: |$)`)
 	// "nanosleep({tv_sec=0, tv_nsec=20000}, NULL) = 0", and old ones without names
 	sleptFor = pattern.New(`^nanosleep\(\{(?:tv_sec=)?(\d+), (?:tv_nsec=)?(\d+)\}.*\)\s*= 0(?: |$)`)
 	// "futex(0x7f, FUTEX_WAIT_PRIVATE, 0, {tv_sec=0, tv_nsec=77}) = -1 ETIMEDOUT"
@@ -36,7 +38,7 @@ type ownLimits struct {
 // line takes a call's line. A limit of 0 asks and does not wait.
 func (l *ownLimits) line(text string, c *tracedCall) {
 	m := callHead.FindStringSubmatch(text)
-	if c.open || c.resumed || m == nil {
+	if c.open || m == nil || c.resumed && !strings.HasPrefix(c.name, "epoll_") {
 		return
 	}
 	limit, what := 0.0, ""
@@ -48,6 +50,9 @@ func (l *ownLimits) line(text string, c *tracedCall) {
 	if p := pollInVain.FindStringSubmatch(m[8]); p != nil {
 		limit, _ = number(p[2])
 		limit, what = limit/1e3, polledFor(p[1])
+	} else if p := resumedInVain.FindStringSubmatch(m[8]); p != nil {
+		limit, _ = number(p[1])
+		limit /= 1e3
 	} else if p := epollInVain.FindStringSubmatch(m[8]); p != nil {
 		limit, _ = number(p[1])
 		limit /= 1e3

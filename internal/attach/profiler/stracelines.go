@@ -25,6 +25,7 @@ type tracedCall struct {
 	seconds  float64 // -1: not said
 	errno    string  // "": none
 	open     bool    // unfinished
+	restart  bool    // a signal ended it, or strace; it goes on afterwards
 	resumed  bool
 	relative bool // at is the distance from the line before
 	marked   bool // ltrace -S marks system calls
@@ -78,10 +79,11 @@ func tracedCallOf(text string) (c tracedCall, ok bool) {
 		c.relative = c.at < 1e6
 	}
 	c.open = strings.Contains(text, "<unfinished") || strings.HasSuffix(text, "<no return ...>")
+	c.restart = strings.Contains(text, ") = ? ERESTART")
 	if a := futexAddr.FindStringSubmatch(m[8]); a != nil {
 		c.addr = a[1]
 	}
-	if c.open && c.name == "futex" {
+	if (c.open || c.restart) && c.name == "futex" {
 		c.futex = futexWaitOf(m[8])
 	}
 	if t := callTime.FindStringSubmatch(text); t != nil {
@@ -121,7 +123,13 @@ func traceNote(text string) bool {
 
 func claimCalls(lines []paste.Line, wanted func(c *tracedCall) bool) int {
 	first := cmp.Or(wrappedCall(lines), strings.TrimSpace(lines[0].Text))
-	if c, ok := tracedCallOf(first); !ok && !traceNote(first) || ok && !wanted(&c) {
+	c, ok := tracedCallOf(first)
+	stopped := false // a lone line of a call that did not end, with a time or a thread
+	if !ok {
+		c, stopped = stoppedCallOf(first)
+		stopped = stopped && !c.torn && (c.at >= 0 || c.tid > 0)
+	}
+	if !ok && !stopped && !traceNote(first) || (ok || stopped) && !wanted(&c) {
 		return 0
 	}
 	calls, sure, rest, ended := 0, false, -1, false
@@ -137,16 +145,17 @@ func claimCalls(lines []paste.Line, wanted func(c *tracedCall) bool) int {
 			return true
 		}
 		c, ok := tracedCallOf(text)
-		if !ok && !ended && i > 0 {
+		if !ok && !ended && (i > 0 || stopped) {
 			c, ended = stoppedCallOf(text)
 			ok = ended && wanted(&c)
-			sure = sure || ok && traceNote(strings.TrimSpace(lines[i-1].Text))
+			sure = sure || ok && (i == 0 || traceNote(strings.TrimSpace(lines[i-1].Text)))
 		} else if ended {
 			return false
 		}
 		if c.torn {
 			return true
 		}
+		sure = sure || strings.HasPrefix(text, "strace: Process ")
 		if ok {
 			calls++
 			sure = sure || c.seconds >= 0 || c.tid > 0 || c.at >= 0
@@ -206,15 +215,28 @@ func callTexts(p *attach.Part) []string {
 }
 
 func claimStrace(lines []paste.Line) int {
-	return claimCalls(lines, func(c *tracedCall) bool { return isSystemCall(c.name) && !c.marked })
+	n := claimCalls(lines, func(c *tracedCall) bool { return isSystemCall(c.name) && !c.marked })
+	return attach.ClaimIf(!mostlyFunctions(lines[:n]), n)
 }
 
+// claimLtrace takes calls of functions, among which may be those that have a system call's name.
 func claimLtrace(lines []paste.Line) int {
-	n := claimCalls(lines, func(c *tracedCall) bool { return c.marked || !isSystemCall(c.name) })
-	if n < 3 {
-		return 0
+	n := claimCalls(lines, func(*tracedCall) bool { return true })
+	return attach.ClaimIf(n >= 3 && mostlyFunctions(lines[:n]), n)
+}
+
+// mostlyFunctions reports whether a trace is of functions: more than a few of its calls are none of
+// the system's, or the system's are marked.
+func mostlyFunctions(lines []paste.Line) bool {
+	calls, functions := 0, 0
+	for _, l := range lines {
+		if c, ok := tracedCallOf(strings.TrimSpace(l.Text)); ok {
+			if calls++; c.marked || !isSystemCall(c.name) {
+				functions++
+			}
+		}
 	}
-	return n
+	return functions*4 > calls
 }
 
 func readCallLines(p *attach.Part) *callTrace {
