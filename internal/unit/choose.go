@@ -85,8 +85,8 @@ func handedBack(l *life, best *site) int32 {
 
 // betterSite reports whether a is more likely the wait for work than b. In this order:
 //  1. Something arrives at it; a pure timer is the last resort.
-//  2. Of two waits for the network, one at a connection that the program made itself is for an
-//     answer, and the other is the wait for work.
+//  2. A wait at a connection that the program made itself is for an answer. Another one for the
+//     network, or at a queue, is the wait for work.
 //  3. It is nearer the thread's root, if both stacks are whole: a loop calls what handles its
 //     requests, so the waits of handling are deeper than the loop's own.
 //  4. The network before other threads before a timer.
@@ -97,7 +97,8 @@ func (f *finder) betterSite(a, b *site) bool {
 	if (a.tier() == tierTimer) != (b.tier() == tierTimer) {
 		return b.tier() == tierTimer
 	}
-	if a.key.made != b.key.made && a.tier() == tierNet && b.tier() == tierNet {
+	if a.key.made != b.key.made &&
+		(a.tier() == tierNet && b.tier() == tierNet || f.isQueue(a) || f.isQueue(b)) {
 		return b.key.made
 	}
 	if a.key.sig != 0 && b.key.sig != 0 && a.key.sig != b.key.sig {

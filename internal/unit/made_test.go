@@ -48,3 +48,33 @@ func TestThreadsThatAsk(t *testing.T) {
 		t.Errorf("a program whose work comes from a connection that it made: %s", groupsOf(f))
 	}
 }
+
+// Threads of a pool take their work from a queue, which a loop around many sockets fills, and ask
+// another server at connections of their own. A request begins at the queue.
+func TestPoolThatAsks(t *testing.T) {
+	const queue = 0x7000
+	s := newScript()
+	s.thread(10, "loop")
+	for tid := 11; tid <= 12; tid++ {
+		s.thread(tid, "pool")
+		s.line("file t=900 tid=%d flags=target args=%d,3", tid, tid)
+	}
+	for i := range 12 {
+		for tid := 11; tid <= 12; tid++ {
+			at := 10_000_000 + i*40_000_000 + (tid-11)*20_000_000
+			s.on(10, at, at+50_000, epoll(3))
+			s.wokenByNet(10, at+19_990_000)
+			s.wokenBy(tid, at+40_000, 10)
+			s.on(tid, at+60_000, at+200_000, recv(uint64(tid)))
+			s.wokenByNet(tid, at+5_000_000)
+			s.on(tid, at+5_010_000, at+5_060_000, futex(queue))
+		}
+	}
+	f := s.find(t)
+	for _, g := range f.Groups {
+		if g.Listed != (g.Entry == "pool") || g.Entry == "pool" && g.Count != 2*12-2 {
+			t.Errorf("%swant 22 of the pool, and no other", groupsOf(f))
+			break
+		}
+	}
+}

@@ -88,7 +88,7 @@ func (p *pool) count() {
 			k := p.kindOf(s)
 			m := p.sites[k]
 			if m == nil {
-				m = &poolSite{site: site{key: s.key}}
+				m = &poolSite{site: site{key: s.key, giver: s.giver}}
 				p.sites[k] = m
 				p.order = append(p.order, k)
 			}

@@ -12,6 +12,16 @@ type queuePlace struct {
 	addr uint64
 }
 
+// isQueue reports whether s is a queue of work by itself: who ends most waits there never waits
+// there. A lock, an interpreter's too, is released by those that also wait for it.
+func (f *finder) isQueue(s *site) bool {
+	if s.key.block != sched.BlockFutex || s.other == 0 || s.replies*5 > s.all() {
+		return false
+	}
+	g := f.set.first(s.giver)
+	return g != nil && !g.waitsAt(s.key.arg)
+}
+
 // queueUse is what the members of a role did at a futex.
 type queueUse struct {
 	lives   uint32 // members that waited there
