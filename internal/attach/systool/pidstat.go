@@ -284,8 +284,12 @@ func (run *pidstatRun) ease(v *verdict) {
 	if run.columns["majflt/s"] {
 		all = append(all, "few pages or none come from disk or swap")
 	}
-	if run.columns["iodelay"] {
-		all = append(all, "no long wait for the disk is counted")
+	if _, known := run.waited(1); run.columns["iodelay"] {
+		text := "no long wait for the disk is counted"
+		if !known && len(programs(run.top(func(t *task) float64 { return t.iodelay }))) > 0 {
+			text = "waits for the disk are counted over a time that is not in it"
+		}
+		all = append(all, text)
 	}
 	if len(all) == 0 {
 		v.unsure = v.unsure || !run.columns["%CPU"] && !run.columns["kB_rd/s"]

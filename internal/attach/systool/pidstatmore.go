@@ -208,13 +208,7 @@ func (run *pidstatRun) disk(v *verdict) {
 	if len(waits) == 0 {
 		if top[0].read+top[0].write >= 10<<10 {
 			v.unsure = true
-			does := "reads and writes"
-			switch r, w := top[0].read, top[0].write; {
-			case r < 0.05*w:
-				does = "writes"
-			case w < 0.05*r:
-				does = "reads"
-			}
+			does := moves(top[0].read, top[0].write)
 			if run.columns["iodelay"] {
 				v.means("%s %s a lot, and iodelay is 0 in all rows: no wait for the disk was counted", top[0], does)
 			} else {
@@ -247,6 +241,17 @@ func (run *pidstatRun) disk(v *verdict) {
 		v.candidate("disk-wait", share, proof)
 		v.next("iostat -x 1 10", "whether the device is slow")
 	}
+}
+
+// moves says whether a task reads or writes, or both.
+func moves(read, write float64) string {
+	switch {
+	case read < 0.05*write:
+		return "writes"
+	case write < 0.05*read:
+		return "reads"
+	}
+	return "reads and writes"
 }
 
 // waited is the share of a sample's time that ticks of waiting are; false: how long a sample is, is
@@ -328,7 +333,7 @@ func (run *pidstatRun) bursts(v *verdict) {
 	}
 	if share >= 0.2 || s.read+s.write >= 10<<10 {
 		v.candidate("disk-wait", part(share), v.Figures[len(v.Figures)-1])
-		v.means("%s reads and writes in bursts, and waits for the disk then", name)
+		v.means("%s %s in bursts, and waits for the disk", name, moves(s.read, s.write))
 		v.next("iostat -x 1 10", "r_await and w_await: how long requests take")
 	}
 }

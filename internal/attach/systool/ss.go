@@ -101,9 +101,19 @@ func ssLine(text string) bool {
 	return ok && state != ""
 }
 
+// ssBroken says how rows look that a mail broke: all other lines are whole.
+var ssBroken = broken{whole: func(text string) bool {
+	f := fields(text)
+	if len(f) == 0 || len(f) > 4 || !slices.Contains(ssStates, f[0]) || !numeric(f[1:min(3, len(f))]) {
+		_, _, _, _, _, row := ssRow(f)
+		return row || len(f) != 1 || !strings.Contains(text, ":")
+	}
+	return false
+}}
+
 func claimSS(lines []paste.Line) int {
 	headed, sums := false, false
-	return attach.ClaimWhile(lines, func(at int, text string) bool {
+	return claimLogical(lines, ssBroken, func(at int, text string) bool {
 		f := fields(text)
 		trimmed := strings.TrimSpace(text)
 		switch {
@@ -178,8 +188,8 @@ var (
 
 func parseSS(p *attach.Part, v *verdict) (s sockets) {
 	s.states = map[string]int{}
-	for _, l := range p.Lines {
-		text := strings.TrimSpace(l.Text)
+	for _, text := range logical(p.Lines, ssBroken) {
+		text = strings.TrimSpace(text)
 		if strings.HasPrefix(text, "TCP:") {
 			s.sums = text
 		}

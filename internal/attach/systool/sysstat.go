@@ -154,7 +154,8 @@ func sysstatSure(names []string) sysstatTool {
 		return pidstatTool
 	case names[0] == "CPU" && (has("%usr") || has("%user")) || names[0] == "NODE" && has("%usr"):
 		steal, irq := slices.Index(names, "%steal"), slices.Index(names, "%irq")
-		if irq < 0 || steal >= 0 && steal < irq {
+		cut := irq < 0 && steal < 0 && has("%usr") // sar -u has %user
+		if !cut && (irq < 0 || steal >= 0 && steal < irq) {
 			return sarTool
 		}
 		return mpstatTool
