@@ -14,7 +14,10 @@ func (p *picture) readRest(r *attach.Reading) {
 		r.State, of = attach.CannotTell, "the text ends within the dump, and what is shown waits"
 	}
 	r.Means = fmt.Sprintf("nobody waits for a lock; %s to be woken, sleeps or runs", of)
-	if p.cut > 0 || p.openEnd() {
+	if p.partial() && r.State == attach.Healthy {
+		r.State = attach.CannotTell
+	}
+	if p.cut > 0 || p.openEnd() || p.partial() {
 		r.Means = fmt.Sprintf("nobody that is shown waits for a lock; %s to be woken, sleeps or runs", of)
 	}
 	// The largest group says it where it has waited as long.
@@ -56,6 +59,14 @@ func (p *picture) unexplained() (n int) {
 		}
 	}
 	return n
+}
+
+// partial reports whether the start of the text is missing: a profile has its heading above the
+// largest crowds, and each goroutine of a dump its own.
+func (p *picture) partial() bool {
+	return p.counts && p.total == 0 && !p.lost || !p.counts && !p.timeless && !p.reversed && len(p.stacks) > 1 &&
+		p.stacks[0].id == 0 && p.stacks[0].state == "" &&
+		slices.ContainsFunc(p.stacks, func(s *stack) bool { return s.id > 0 })
 }
 
 // openEnd reports whether the text ends within a stack, also right below its header, so that

@@ -236,6 +236,10 @@ func readConcurrent(r *run) attach.Reading {
 	judgeGC(&g, s, cs)
 	if s.stalled > 0 {
 		g.Figures = append([]string{stalledText(s, len(cs))}, g.Figures...)
+		if g.State == attach.Healthy {
+			g.State = attach.CannotTell
+			g.Means += "; but once marking stood still: its threads got no CPU, or the process was stopped"
+		}
 	}
 	return g
 }
