@@ -145,7 +145,9 @@ const shownLongest = 3
 func (p *picture) longest() (text string, minutes int) {
 	var all []*stack
 	for i, s := range p.stacks {
-		if p.waits[i].kind != waitRuntime && s.minutes > 0 && !idle(s) && !strings.HasPrefix(s.own().fn, "testing.") {
+		own := s.own().fn
+		if p.waits[i].kind != waitRuntime && s.minutes > 0 && !idle(s) &&
+			!strings.HasPrefix(own, "testing.") && !strings.HasPrefix(own, "runtime.") {
 			all = append(all, s)
 		}
 	}

@@ -23,7 +23,11 @@ func (p *picture) readRest(r *attach.Reading) {
 	// The largest group says it where it has waited as long.
 	g := p.group()
 	if text, minutes := p.longest(); text != "" && p.n > 1 && (g.n < 2 || g.minutes < minutes) {
-		r.Figures = append([]string{text}, r.Figures...)
+		at := len(r.Figures)
+		if at < 3 {
+			at = 0
+		}
+		r.Figures = slices.Insert(r.Figures, at, text)
 	}
 	if r.State == attach.Healthy && p.unexplained() > 0 {
 		r.State = attach.CannotTell

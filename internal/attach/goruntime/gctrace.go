@@ -149,7 +149,7 @@ lines:
 				if damaged++; damaged <= 3 {
 					flaws = append(flaws, fmt.Sprintf("line %d: a gctrace line that is cut or damaged", line.N))
 				}
-				if head, is := parseHead(text); is {
+				if head, is := parseStart(text); is {
 					if r := goesOn(open[key], head); r != nil {
 						r.cut = head
 					}

@@ -94,9 +94,10 @@ func helped(g *attach.Reading, cs []cycle) {
 	if most.assist < helpedLeast || share < helpedShare && cpus < helpedCPUs {
 		return
 	}
-	g.Figures = append([]string{fmt.Sprintf("assists use %s of CPU in gc %d, %s of its marking: %.1f CPUs for the %s that it marks",
-		ms(most.assist), most.n, percent(share), cpus, ms(most.mark))}, g.Figures...)
-	g.Means += fmt.Sprintf("; in gc %d goroutines that allocated did %s of the marking, and were slower meanwhile", most.n, percent(share))
+	g.Figures = append(g.Figures, fmt.Sprintf("assists use %s of CPU in gc %d, %s of its marking: %.1f CPUs for the %s that it marks",
+		ms(most.assist), most.n, percent(share), cpus, ms(most.mark)))
+	g.Means += fmt.Sprintf("; in gc %d goroutines that allocated did %s of the marking (%s of CPU), and were slower meanwhile",
+		most.n, percent(share), ms(most.assist))
 }
 
 // assisting adds what those pay who allocate in a cycle, where GC costs little over all time.

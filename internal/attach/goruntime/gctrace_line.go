@@ -144,6 +144,18 @@ func parseHead(line string) (cycle, bool) {
 	return c, ok && isHead
 }
 
+// parseStart parses the number and the time of such a line, whatever follows.
+func parseStart(line string) (c cycle, ok bool) {
+	f := strings.Fields(line)
+	if len(f) < 3 || !strings.HasPrefix(f[2], "@") || !strings.HasSuffix(f[2], "s") {
+		return c, false
+	}
+	c.n, ok = whole(f[1])
+	at, isNumber := number(strings.Trim(f[2], "@s"))
+	c.at = at
+	return c, ok && isNumber
+}
+
 // parseClock parses "7 @1.234s 5%: 0.018+1.2+0.003 ms clock", and returns what follows.
 func parseClock(line string) (c cycle, parts []string, ok bool) {
 	head, rest, ok := strings.Cut(line, ": ")
