@@ -209,8 +209,11 @@ func promFigures(r *attach.Reading, v map[string]evidence.Record, page string) {
 	if line := runtimeCounts(page); line != "" {
 		r.Figures = append(r.Figures, line)
 	}
-	if line := pauseBuckets(page); line != "" {
-		r.Figures = append(r.Figures, line)
+	for _, line := range []string{buckets(page, schedBucket, "waits of goroutines for a P"),
+		buckets(page, pauseBucket, "GC pauses")} {
+		if line != "" {
+			r.Figures = append(r.Figures, line)
+		}
 	}
 	mid, okMid := sample(page, `go_gc_duration_seconds{quantile="0.5"} `)
 	worst, okWorst := sample(page, `go_gc_duration_seconds{quantile="1"} `)
@@ -262,14 +265,18 @@ func runtimeCounts(page string) string {
 	return strings.Join(parts, ", ") + " since the start"
 }
 
-// pauseBucket is a line of runtime/metrics' histogram of pauses, whose counts add up.
-var pauseBucket = pattern.New(`(?m)^(?:go_gc_pauses_seconds(?:_total)?|go_sched_pauses_total_gc_seconds)_bucket\{le="([^"]+)"\} (\S+)`)
+// Lines of runtime/metrics' histograms, whose counts add up: of stops for GC, and of how long
+// goroutines that could run waited for a P.
+var (
+	pauseBucket = pattern.New(`(?m)^(?:go_gc_pauses_seconds(?:_total)?|go_sched_pauses_total_gc_seconds)_bucket\{le="([^"]+)"\} (\S+)`)
+	schedBucket = pattern.New(`(?m)^go_sched_latencies_seconds_bucket\{le="([^"]+)"\} (\S+)`)
+)
 
-// pauseBuckets says how many stops there were and below which bound most of them are.
-func pauseBuckets(page string) string {
+// buckets says how many of something there were, and below which bounds half and all of them are.
+func buckets(page string, line *pattern.Regexp, what string) string {
 	type bucket struct{ le, n float64 }
 	var all []bucket
-	for _, m := range pauseBucket.FindAllStringSubmatch(page, 200) {
+	for _, m := range line.FindAllStringSubmatch(page, 200) {
 		le, err := strconv.ParseFloat(m[1], 64)
 		n, ok := number(m[2])
 		if err != nil || !ok || len(all) > 0 && (le <= all[len(all)-1].le || n < all[len(all)-1].n) {
@@ -281,15 +288,15 @@ func pauseBuckets(page string) string {
 		return ""
 	}
 	total := all[len(all)-1].n
-	line := fmt.Sprintf("%.0f GC pauses since the start", total)
+	text := fmt.Sprintf("%.0f %s since the start", total, what)
 	said := -1.0
 	for _, b := range all[:len(all)-1] {
 		if b.le > 0 && b.le < 3600 && b.n > said && (b.n >= total/2 || b.n == total) && b.n > 0 {
-			line += fmt.Sprintf(", %.0f of %s or less", b.n, seconds(b.le))
+			text += fmt.Sprintf(", %.0f of %s or less", b.n, seconds(b.le))
 			said = b.n
 		}
 	}
-	return line
+	return text
 }
 
 // sample is the value of a series, whose name with labels and a blank starts a line.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/format/paste"
 )
 
@@ -70,6 +71,9 @@ func readScvg(p *attach.Part) attach.Reading {
 			r.Means = givenBack(s, r.Means)
 		}
 	}
+	if text := workText(p.Lines); text != "" {
+		r.Means = text
+	}
 	if slices.ContainsFunc(p.Lines, func(l paste.Line) bool { return scvgField(scvgLine(l.Text), "released: ") > 0 }) {
 		r.Not += "; nor that the system has it: from Go 1.12 to 1.15 Linux takes such pages only when it needs them (MADV_FREE), and until then they count as resident (RSS)"
 	}
@@ -77,6 +81,45 @@ func readScvg(p *attach.Part) attach.Reading {
 		r.Means += "; the program asked for it (debug.FreeOSMemory)"
 	}
 	return r
+}
+
+// workText says how much the lines of scavtrace=1 gave back, and how much the system has now: "scav
+// 0 KiB work (bg), 186960 KiB work (eager), 208712 KiB now, 9% util (forced)". "": there are none.
+func workText(lines []paste.Line) string {
+	work, now, forced, n := 0.0, -1.0, false, 0
+	for _, line := range lines {
+		s := scvgLine(line.Text)
+		if !strings.Contains(s, " KiB work") {
+			continue
+		}
+		n++
+		for _, part := range strings.Split(s, ", ") {
+			f := strings.Fields(part)
+			if len(f) > 3 && digits(f[0]) == len(f[0]) && digits(f[1]) == len(f[1]) {
+				f = f[1:] // until Go 1.18 a number of the cycle stands first
+			}
+			v, isNumber := number(f[0])
+			switch {
+			case !isNumber || len(f) < 3 || f[1] != "KiB":
+			case f[2] == "work":
+				work += v
+			case f[2] == "now" || f[2] == "total":
+				now = v
+			}
+		}
+		forced = forced || strings.HasSuffix(s, "(forced)")
+	}
+	if n == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("in these lines the runtime gave %s of heap back to the system", finding.Bytes(int64(work*1024)))
+	if now >= 0 {
+		text += fmt.Sprintf("; it has %s of it at the end", finding.Bytes(int64(now*1024)))
+	}
+	if forced {
+		text += "; once or more the program asked for it (debug.FreeOSMemory)"
+	}
+	return text
 }
 
 // givenBack says how much of the memory that is not in use the system has back.
