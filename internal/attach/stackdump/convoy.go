@@ -113,6 +113,25 @@ func (d *dump) holder(c *convoy) (*thread, bool) {
 	}), false
 }
 
+// holderLine says who holds a lock, also where that thread is not in the text.
+func (d *dump) holderLine(c *convoy) string {
+	if line := c.holderText(); line != "" {
+		return line
+	}
+	if id := d.owners[c.addr]; id != 0 && c.addr != "" {
+		return fmt.Sprintf("thread %d holds it, and is not in the text", id)
+	}
+	for _, t := range c.threads {
+		if t.owner != "" {
+			return fmt.Sprintf("%q holds it: its stack is not in the text", cutName(t.owner))
+		}
+	}
+	if c.addr != "" && d.count(func(t *thread) bool { return len(t.holds) > 0 }) > 0 {
+		return "no thread of this text is shown to hold it"
+	}
+	return ""
+}
+
 // only returns the thread that fits, if there is exactly one.
 func (d *dump) only(fits func(*thread) bool) (found *thread) {
 	for _, t := range d.threads {
@@ -224,6 +243,9 @@ func (d *dump) oneWaits(r *attach.Reading, list []*convoy) {
 		r.State = attach.CannotTell
 	}
 	if len(list) == 0 || !list[0].sure || list[0].holder == nil {
+		if len(list) > 0 {
+			r.Figures = appendLine(r.Figures, d.holderLine(list[0]))
+		}
 		return
 	}
 	holds := list[0].holderText()
@@ -241,9 +263,16 @@ func (d *dump) oneWaits(r *attach.Reading, list []*convoy) {
 	}
 }
 
+func appendLine(lines []string, line string) []string {
+	if line == "" {
+		return lines
+	}
+	return append(lines, line)
+}
+
 // keepers is how many threads sleep or wait while they hold a lock that others wait for.
 func (d *dump) keepers() int {
-	return d.count(func(t *thread) bool { return t.doing == idle && t.wanted })
+	return d.count(func(t *thread) bool { return t.doing == idle && t.wanted && len(t.frames) > 0 })
 }
 
 func sortFacts(facts []attach.Fact) {

@@ -5,12 +5,15 @@
 //
 //	stack.go     threads and frames, and how functions' names are compared
 //	wait.go      what a thread does, by the call that it sleeps in and who called it
+//	prims.go     the library's calls in which threads sleep
 //	native.go    the rules of C, C++ and the kernel: which function means which wait
 //	convoy.go    threads that wait for one lock, and who holds it
 //	chain.go     queues that end at one thread; deadlocks that the runtime reports
 //	read.go      what a dump says, as signs and in words
+//	does.go      what a thread does, in words
 //	lone.go      a dump of one thread: what it does and who called that
 //	elsewhere.go other waits: servers, tables, pools, disks, nothing
+//	census.go    how many threads do what
 //	commit.go    threads that wait for the leader of a group that commits
 //	ended.go     programs that ended
 //	spin.go      threads that spin
@@ -31,6 +34,7 @@
 //	phpslow.go   where slow requests of PHP stood
 //	safepoint.go the JVM's log of stops of all threads
 //	gclog.go     the JVM's log of collections, of all versions
+//	gcclock.go   of it: the time that its lines cover
 //	gcpieces.go  of it: collections that somebody broke into pieces; ZGC's statistics
 //	gcphases.go  parts of its pauses: objects without room, a remark's rescan; Shenandoah's table
 //	gcjudge.go   what follows from its pauses
@@ -41,6 +45,7 @@
 //	pyspy.go     py-spy
 //	faulthandler.go  Python's faulthandler; a traceback is refused
 //	pyplaces.go  of it: functions of Python's libraries that wait
+//	pytimeout.go pytest-timeout
 //	pylone.go    of it: a dump of one thread
 //	pyspytop.go  py-spy top
 //	pybt.go      gdb's py-bt

@@ -16,7 +16,7 @@ func (d *dump) elsewhere(r *attach.Reading, t tally) {
 		doing doing
 		n     int
 	}{{remote, t.remote}, {tableLock, t.table}} {
-		if w.n < 2 || float64(w.n) < 0.2*float64(t.busy()) {
+		if w.n < 2 || !t.many(w.n) {
 			continue
 		}
 		s := d.outside(w.doing, t.most(w.doing), w.n)
@@ -32,25 +32,24 @@ func (d *dump) elsewhere(r *attach.Reading, t tally) {
 		r.Figures = append(r.Figures, line)
 		if t.room > 1 {
 			r.Means = cmp.Or(r.Means,
-				"A queue is full at this instant: look at what its takers do, not at those that put.")
+				"They wait where they put into a queue, as into a full one: look at what its takers do, not at those that put.")
 			r.State = attach.CannotTell
 		}
 	}
 	if t.pooled > 1 {
 		line := fmt.Sprintf("%s of %d wait for a free connection or object of a pool (%s)",
 			threads(t.pooled), t.total, t.most(pooled))
-		sign := attach.Sign{Cause: "pool-exhaustion", Grade: attach.Found, Sure: finding.Possible,
+		sign := attach.Sign{Cause: "pool-exhaustion", Grade: attach.Candidate,
 			Proof: []string{line}, Share: share(t.pooled, t.total)}
-		if t.remote > 0 || t.table > 0 {
-			sign.Proof = append(sign.Proof,
-				fmt.Sprintf("those which have one: %d wait for another server", t.remote+t.table))
+		if t.many(t.pooled) && (t.pooled > 2 || t.total < wholeDump) {
+			sign.Grade, sign.Sure = attach.Found, finding.Possible
 		}
 		r.Figures = append(r.Figures, line)
 		r.Signs = append(r.Signs, sign)
 		r.Means = cmp.Or(r.Means, "The pool is empty at this instant: look at what those do that have its connections.")
 	}
 	already := slices.ContainsFunc(r.Signs, func(s attach.Sign) bool { return s.Cause == "disk-wait" })
-	if t.disk > 1 && float64(t.disk) >= 0.3*float64(t.busy()) && !already {
+	if files := t.disk - d.streams(); files > 1 && float64(files) >= 0.3*float64(t.busy()) && !already {
 		line := fmt.Sprintf("%s of %d are in a call on a file (%s)", threads(t.disk), t.total, t.most(disk))
 		if n := d.afterFiles(); n > 0 {
 			line = fmt.Sprintf("%s of %d are in a call on a file, or wait for one that is (%d)",
@@ -175,6 +174,29 @@ func (d *dump) quiet(r *attach.Reading, t tally, list []*convoy) {
 	case t.running > 0 && t.total < wholeDump:
 		d.callsOf(r)
 	}
+	if !d.interpreted {
+		d.open(r, t)
+	}
+}
+
+// open takes back that all is well where a thread does more than wait for work: whether it always
+// stands there, and for what it waits deep in its work, one dump does not say.
+func (d *dump) open(r *attach.Reading, t tally) {
+	if r.State != attach.Healthy {
+		return
+	}
+	works := d.count(func(th *thread) bool {
+		return th.doing == running && (len(th.frames) == 0 || dumpers.find(th.frames[:1], anything) < 0) ||
+			(th.doing == signal || th.events) && th.deep()
+	})
+	if works == 0 && t.lock+t.remote+t.table+t.disk+t.pooled+t.room == 0 {
+		return
+	}
+	r.State = attach.CannotTell
+	if len(r.Next) == 0 {
+		r.Next = append(r.Next, attach.Next{Command: cmp.Or(d.whole, "gdb -p PID -batch -ex 'thread apply all bt'"),
+			Why: "taken three times: which of the threads at work stay where they are"})
+	}
 }
 
 // calm is the sentence about a dump in which no threads queue.
@@ -246,12 +268,17 @@ func named(f frame) bool {
 // the usual misreading is to call the pool slow.
 func (d *dump) pools(r *attach.Reading, t tally) {
 	n, asleep, signals := map[string]int{}, map[string]int{}, map[string]int{}
+	polls, sockets := map[string]int{}, map[string]int{}
 	var at *thread
 	for _, th := range d.threads {
 		unnamed := th.site == "" || strings.HasPrefix(th.site, "0x")
 		switch {
 		case th.doing == idle && th.site != "" && th.sleeps():
 			asleep[th.site] += th.n
+		case th.doing == signal && th.socket != "":
+			sockets[th.socket] += th.n
+		case th.events && !unnamed:
+			polls[th.site] += th.n
 		case th.doing == signal && th.shared != "": // permits says it
 		case th.doing == signal && !unnamed:
 			signals[th.site] += th.n
@@ -275,6 +302,14 @@ func (d *dump) pools(r *attach.Reading, t tally) {
 	if sites := attach.Largest(signals); len(sites) > 0 && signals[sites[0]] > 2 {
 		r.Figures = append(r.Figures,
 			fmt.Sprintf("%d threads wait for a signal, or for what others do, in %s", signals[sites[0]], sites[0]))
+	}
+	if sites := attach.Largest(polls); len(sites) > 0 && polls[sites[0]] > 2 {
+		r.Figures = append(r.Figures, fmt.Sprintf("%d threads wait in a poll for what may come, in %s",
+			polls[sites[0]], sites[0]))
+	}
+	if sites := attach.Largest(sockets); len(sites) > 0 {
+		r.Figures = append(r.Figures, fmt.Sprintf("%s a socket within their work, of a client or of another server, in %s",
+			readThreads(sockets[sites[0]]), sites[0]))
 	}
 	if sites := attach.Largest(asleep); len(sites) > 0 && asleep[sites[0]] > 2 {
 		r.Figures = append(r.Figures, fmt.Sprintf("%d threads sleep in %s, by their own code",
@@ -307,7 +342,9 @@ var workMarks = rule{names: []string{"mysql_execute_command", "dispatch_command"
 // insideWork is how many threads wait for a signal inside a request, without any call that says
 // idle.
 func (d *dump) insideWork() int {
-	return d.count(func(t *thread) bool { return t.doing == signal && workMarks.find(t.frames, anything) >= 0 })
+	return d.count(func(t *thread) bool {
+		return t.doing == signal && t.socket == "" && workMarks.find(t.frames, anything) >= 0
+	})
 }
 
 // python is how many threads wait in the call that Python's locks, conditions and queues share.
@@ -320,7 +357,7 @@ func (d *dump) python() int {
 // insideWhere is the first such place that has a name.
 func (d *dump) insideWhere() string {
 	for _, t := range d.threads {
-		if t.doing != signal {
+		if t.doing != signal || t.socket != "" {
 			continue
 		}
 		if i := workMarks.find(t.frames, anything); i >= 0 {
@@ -332,58 +369,4 @@ func (d *dump) insideWhere() string {
 		}
 	}
 	return "a function without a name"
-}
-
-// census says how many threads do what.
-func (d *dump) census(t tally) string {
-	var words []string
-	for _, w := range []struct {
-		n    int
-		text string
-	}{{t.lock, "in lock waits"}, {t.disk - d.afterFiles(), "in files' calls"},
-		{d.afterFiles(), "waiting for another thread's call on a file"},
-		{t.remote, "waiting for another server"}, {t.table, "waiting for tables' locks"},
-		{t.pooled, "waiting for a pool"}, {t.room, "waiting for room in a queue"},
-		{t.running - d.beheaded() - d.keepers(), "running or in calls"},
-		{d.keepers(), "asleep or waiting with a lock that others want"}, {d.beheaded(), "without their innermost frames"},
-		{d.children(), "waiting for another process"}, {d.joining(), "waiting for another thread to end"},
-		{t.idle - d.children() - d.joining() - d.frameless(),
-			"idle (waiting for work or events, asleep)"}, {d.frameless(), "without frames"},
-		{d.sharing(), "waiting for a permit or a queue"}, {t.signal - d.sharing(), "waiting for a signal"}} {
-		if w.n > 0 {
-			words = append(words, fmt.Sprintf("%d %s", w.n, w.text))
-		}
-	}
-	return fmt.Sprintf("of %s: %s", threads(t.total), strings.Join(words, ", "))
-}
-
-// afterFiles is how many threads wait for another one that is in a call on a file.
-func (d *dump) afterFiles() int {
-	return d.count(func(t *thread) bool { return t.doing == disk && t.after })
-}
-
-// frameless is how many threads have no frames: a JVM lists its own so, at work or not.
-func (d *dump) frameless() int {
-	return d.count(func(t *thread) bool { return t.doing == idle && !t.wanted && len(t.frames) == 0 })
-}
-
-// children is how many threads wait for another process: a child to end, or one that is traced to
-// stop.
-func (d *dump) children() int {
-	return d.count(func(t *thread) bool { return t.doing == idle && !t.wanted && t.child })
-}
-
-// sharing is how many threads wait within their work for a permit, or for what a queue gives.
-func (d *dump) sharing() int {
-	return d.count(func(t *thread) bool { return t.doing == signal && t.shared != "" })
-}
-
-// joining is how many threads wait for another one to end.
-func (d *dump) joining() int {
-	return d.count(func(t *thread) bool { return t.doing == idle && !t.wanted && t.joins })
-}
-
-// beheaded is how many threads lack the frames that say what they do.
-func (d *dump) beheaded() int {
-	return d.count(func(t *thread) bool { return t.doing == running && t.cropped })
 }

@@ -45,6 +45,9 @@ func (d *dump) ended(r *attach.Reading) bool {
 	}
 	by := cmp.Or(d.signal, "its own abort")
 	r.Means = fmt.Sprintf("The program ended by %s: these are the stacks of its end, and not of a slow program.", by)
+	if !fault {
+		r.Means = fmt.Sprintf("The program ended by %s: a check of its own failed, or one found that it hangs.", by)
+	}
 	r.Not = "Whether anything was slow before the end is not in it."
 	if at != nil && at == d.caught {
 		_, at.from = at.handles()

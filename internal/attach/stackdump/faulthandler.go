@@ -83,24 +83,10 @@ func claimFault(lines []paste.Line) int {
 		!strings.HasPrefix(lines[0].Text, "Timeout (") {
 		return 0
 	}
-	n, heads := 0, 0
-	for i, l := range lines {
-		text := l.Text
-		switch {
-		case i > 0 && l.Command != "":
-			return done(n, heads)
-		case pyHeader.MatchString(text):
-			heads++
-			n = i + 1
-		case pyFrame.MatchString(text), pyFatal.MatchString(text), pyOfC.MatchString(text),
-			strings.HasPrefix(text, "  <no Python frame>"),
-			strings.HasPrefix(text, "Timeout ("), strings.HasPrefix(text, "Python runtime state"),
-			strings.HasPrefix(text, "Extension modules:"):
-			n = i + 1
-		case strings.TrimSpace(text) == "", strings.TrimSpace(text) == "...":
-		default:
-			return done(n, heads)
-		}
-	}
-	return done(n, heads)
+	return claimSure(lines, pyHeader.MatchString, func(text string) bool {
+		return pyFrame.MatchString(text) || pyFatal.MatchString(text) || pyOfC.MatchString(text) ||
+			strings.TrimSpace(text) == "..." || strings.HasPrefix(text, "  <no Python frame>") ||
+			strings.HasPrefix(text, "Timeout (") || strings.HasPrefix(text, "Python runtime state") ||
+			strings.HasPrefix(text, "Extension modules:")
+	})
 }

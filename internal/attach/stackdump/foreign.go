@@ -18,7 +18,7 @@ var windows = &attach.Kind{
 		n := attach.ClaimWhile(lines, func(_ int, text string) bool {
 			text = strings.TrimSpace(text)
 			switch {
-			case windowsFrame.MatchString(text):
+			case windowsFrame.MatchString(text), windowsShort.MatchString(text):
 				frames++
 			case windowsHead.MatchString(text):
 				heads++
@@ -34,7 +34,10 @@ var windows = &attach.Kind{
 var (
 	// "014cfe64 77f6cc7b 00000460 ntdll!NtWaitForSingleObject+0xb", with or without its number
 	windowsFrame = pattern.New("^(?:[0-9a-f]{1,3} )?[0-9a-f`]{8,17} [0-9a-f`]{8,17}(?: : [0-9a-f` ]+ :)?(?: [0-9a-f`]{8,17})* +[A-Za-z]\\w*!\\S.*$")
-	windowsHead  = pattern.New(`^(?:# +)?Child(?:EBP|-SP) +RetAddr\b|^[.#]? *\d+ +[Ii]d: [0-9a-f]+\.[0-9a-f]+ +Suspend: \d|^\d{1,3}:\d{3}> `)
+	// "0b clr!Thread::Block", of kc, and
+	// "02 (Inline Function) --------`--------     ntdll!RtlpWaitOnAddress+0xb7"
+	windowsShort = pattern.New("^[0-9a-f]{2,3} (?:\\(Inline Function\\) [-`]{8,} +)?\\*{0,2}[A-Za-z][\\w.]*!.*$")
+	windowsHead  = pattern.New(`^(?:# +)?Child(?:EBP|-SP) +RetAddr\b|^# Call Site$|^[.#]? *\d+ +[Ii]d: [0-9a-f]+\.[0-9a-f]+ +Suspend: \d|^\d{1,3}:\d{3}> `)
 )
 
 // erlang reads what Erlang's virtual machine writes when it ends by itself.

@@ -10,6 +10,9 @@ import (
 // muchOfBurst is the share of pauses from which on a short log is not said to be healthy.
 const muchOfBurst = 0.3
 
+// longLog is how many seconds a log covers that is more than a look at a start or at a bad moment.
+const longLog = 10.0
+
 // burst is the share of pauses in a log that is too short for a share of time.
 func (c collections) burst() float64 {
 	time := c.last - c.begun
@@ -24,7 +27,7 @@ func (c collections) judge(r *attach.Reading, line string, share float64) {
 	short := c.heap > 0 && c.after >= 0.85*c.heap
 	why := "what the program allocates"
 	if short {
-		why = "a heap that is nearly full after each collection"
+		why = "a heap that was nearly full after the last of them"
 	}
 	r.Next = []attach.Next{{Command: "java -Xlog:gc*,safepoint ...",
 		Why: "the phases of a pause, and the time until threads had stopped"}}
@@ -42,8 +45,12 @@ func (c collections) judge(r *attach.Reading, line string, share float64) {
 	case share >= 0.1:
 		r.State = attach.Ill
 		r.Means = fmt.Sprintf("All threads stood still for %.0f %% of the time, for collections: of %s.", 100*share, why)
+		sure := finding.Supported
+		if c.covers() < longLog {
+			sure = finding.Possible
+		}
 		r.Signs = append(r.Signs, attach.Sign{Cause: "jvm-safepoint", Grade: attach.Found,
-			Sure: finding.Supported, Share: share, Proof: []string{line}})
+			Sure: sure, Share: share, Proof: []string{line}})
 	case c.burst() >= muchOfBurst:
 		proof := fmt.Sprintf("%s of the %s from the first pause to the last were pauses (%.0f %%)",
 			span(attach.Sum(c.pauses)), span(c.last-c.begun), 100*c.burst())
@@ -69,6 +76,8 @@ func (c collections) judge(r *attach.Reading, line string, share float64) {
 			Share: share, Proof: []string{line}})
 	case len(c.pauses) < enoughPauses:
 		r.Means = "No pause is long, but these are few."
+	case share == 0:
+		r.Means = "No pause is long enough for requests to feel it. What share of the time all of them take is not in it."
 	default:
 		r.State, r.Means = attach.Healthy, "No pause is long enough for requests to feel it."
 		r.Next = nil

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/finding"
@@ -49,6 +48,8 @@ var (
 	gcStall = pattern.New(`Allocation Stall \((.*)\) ([\d.,]+)ms`)
 	// "[GC (Allocation Failure) 629120K->69888K(629120K), 0.0585007 secs]"
 	gcOld = pattern.New(`\[(GC|Full GC)(?:\b|\d).*, ([\d.,]+) secs\]`)
+	// gcBeside is a phase of G1 that runs beside the program.
+	gcBeside = pattern.New(`\[GC concurrent-`)
 	// "[Pause Full 1589M->1002M(1690M), 4077.274 ms]": Shenandoah before JDK 9
 	gcShen = pattern.New(`\[(Pause [A-Z][\w ()]*?)(?: (\d+)([KMG])->(\d+)([KMG])\((\d+)([KMG])\))?, ([\d.,]+) ms\]`)
 	// "Pause Full GC (G)               4085272 us": its table at the end
@@ -118,6 +119,7 @@ func isGCLine(text string, inside bool) bool {
 
 // collections is what the lines say, in seconds and bytes.
 type collections struct {
+	gcClock
 	pauses      []float64
 	means       bool      // some pauses are the mean of a sum
 	begun       float64   // when the first pause was logged
@@ -131,7 +133,6 @@ type collections struct {
 	most        float64
 	longest     string  // what that one was
 	after, heap float64 // of the last one
-	first, last float64 // time of the first line and the last, in s; last is 0 where it is not known
 	cpu, real   float64 // of pauses that say both
 	sys         float64 // of cpu, the kernel's
 	unread      int     // lines of pauses whose time cannot be read
@@ -142,8 +143,6 @@ type collections struct {
 }
 
 func readCollections(p *attach.Part) (c collections) {
-	zero := time.Time{}
-	seen := false
 	for i := 0; i < len(p.Lines); i++ {
 		l := p.Lines[i]
 		text := strings.TrimSpace(l.Text)
@@ -154,46 +153,11 @@ func readCollections(p *attach.Part) (c collections) {
 		} else if l.Raw != "" {
 			raw = strings.TrimSpace(l.Raw)
 		}
-		if at, ok := gcTime(raw, l.Time, &zero); ok {
-			if !seen {
-				c.first, seen = at, true
-			}
-			c.last = max(c.last, at)
-		}
+		c.tick(raw, l.Time)
 		c.line(text)
 		c.phases.line(text, c.atLongest)
 	}
 	return c
-}
-
-// gcTime is when a line was written: by the JVM's own clock if it is there.
-func gcTime(text string, logged time.Time, zero *time.Time) (s float64, ok bool) {
-	if m := gcRockit.FindStringSubmatch(text); m != nil {
-		return decimal(m[1])
-	}
-	if m := gcUptime.FindStringSubmatch(text); m != nil {
-		s, ok = decimal(m[1])
-		if m[2] == "ms" {
-			s /= 1e3
-		}
-		return s, ok
-	}
-	if m := gcOldAt.FindStringSubmatch(text); m != nil {
-		return decimal(m[1])
-	}
-	if m := gcISO.FindStringSubmatch(text); m != nil {
-		t, err := time.Parse("2006-01-02T15:04:05.000", strings.Replace(m[1], ",", ".", 1))
-		if err == nil {
-			logged = t
-		}
-	}
-	if logged.IsZero() {
-		return 0, false
-	}
-	if zero.IsZero() {
-		*zero = logged
-	}
-	return logged.Sub(*zero).Seconds(), true
 }
 
 func decimal(s string) (float64, bool) {
@@ -271,7 +235,7 @@ func (c *collections) line(text string) {
 		}
 	} else if m := gcG1Heap.FindStringSubmatch(text); m != nil {
 		c.after, c.heap = kmg(m[1], m[2]), kmg(m[3], m[4])
-	} else if m := gcOld.FindStringSubmatch(text); m != nil {
+	} else if m := gcOld.FindStringSubmatch(text); m != nil && !gcBeside.MatchString(text) {
 		if strings.Contains(m[0], "(to-space exhausted)") {
 			c.noRoom++
 		}
@@ -359,7 +323,8 @@ func readGCLog(p *attach.Part) attach.Reading {
 		return r
 	}
 	total, share := attach.Sum(c.pauses), 0.0
-	if time := c.last - c.first; time >= enoughLog && len(c.pauses) >= enoughPauses {
+	time := c.covers()
+	if time >= enoughLog && len(c.pauses) >= enoughPauses {
 		share = min(1, total/time)
 	}
 	var line string
@@ -370,7 +335,7 @@ func readGCLog(p *attach.Part) attach.Reading {
 			line = fmt.Sprintf("1 pause, %s (%s)", span(c.most), c.longest)
 		}
 		if share > 0 {
-			line += fmt.Sprintf("; %.1f %% of %s", 100*share, span(c.last-c.first))
+			line += fmt.Sprintf("; %.1f %% of %s", 100*share, span(time))
 		}
 		r.Figures = append(r.Figures, line)
 	}

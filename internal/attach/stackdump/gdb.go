@@ -37,8 +37,8 @@ var euStack = &attach.Kind{
 
 var (
 	// A page that links numbers of tickets may have put a project's name before the mark, or a link
-	// in its place. One of markdown has a backslash there.
-	frameLine   = pattern.New(`^\s*(?:(?:\\|[A-Za-z][\w.-]{0,23}(?:/[\w.-]{1,24})?)?#|https?://[\w./-]{1,99}/(?:issues|pull)/)(\d+)\s+(?:(0x[0-9a-f]+)(?:\s+|$))?(?:in )?(?:- 1\s+)?(.*)$`)
+	// in its place. One of markdown has a backslash there, and some put a blank behind it.
+	frameLine   = pattern.New(`^\s*(?:(?:\\|[A-Za-z][\w.-]{0,23}(?:/[\w.-]{1,24})?)?# ?|https?://[\w./-]{1,99}/(?:issues|pull)/)(\d+)\s+(?:(0x[0-9a-f]+)(?:\s+|$))?(?:in )?(?:- 1\s+)?(.*)$`)
 	glued       = pattern.New(`(.)(#\d+ +(?:0x[0-9a-f]+ in )?[\w~:]+[^#]* \()`)
 	headerLine  = pattern.New(`^\s*\*?\s*Thread (\d+)(?:\.\d+)? ?(?:\((?:Thread )?(0x[0-9a-f]+)?.*?(?:\(?(?:LWP|process|pid) (\d+)\)?)?(?: "([^"]*)")?.*\)?:?)?\s*$`)
 	headerLWP   = pattern.New(`\((?:LWP|process|pid) (\d+)\)`)
@@ -47,8 +47,7 @@ var (
 	preamble    = pattern.New(`^(\[New (LWP|Thread|process)|\[Thread |\[Switching to|Using host libthread_db|\[Inferior|Attaching to|Reading symbols|\[Current thread|Core was generated|Program terminated|\(gdb\)|warning: |Loaded symbols|0x[0-9a-f]{8,} in |\$\d+ = |Detaching from|Missing separate debuginfo|Program received|---Type <return>|--Type <RET>|\(More stack frames|Backtrace stopped|Continuing|Current language:)`)
 	inlineFrame = pattern.New(`^\S[\w~:<>,*& ]* \(.*\) (at|from) \S+|^0x[0-9a-f]+ in `)
 	// advice is what gdb says of its own settings before the first stack.
-	advice    = pattern.New(`^(To enable execution|add-auto-load|line to your|To completely|set auto-load|For more information|"Auto-loading|info "|[0-9]+\s+\S)`)
-	ownerLine = pattern.New(`__owner = (\d+)`)
+	advice = pattern.New(`^(To enable execution|add-auto-load|line to your|To completely|set auto-load|For more information|"Auto-loading|info "|[0-9]+\s+\S)`)
 	// beside is what scripts let gdb print beside stacks: libraries, registers, instructions, the
 	// line of source that it stands at.
 	beside = pattern.New(`^From +To +Syms Read|^0x[0-9a-f]{8,16} +0x[0-9a-f]{8,16} +(?:Yes|No)\b|^ {20,}No +\S+$|^\(\*\): Shared library|^[a-z][a-z0-9_]{1,10} {2,}(?:0x[0-9a-f]+|\{|-?\d)|^Dump of assembler|^End of assembler|^(?:=>| {2}) 0x[0-9a-f]+ <[+]\d+>:|^\d{1,6}\t`)
@@ -251,11 +250,6 @@ func parseNative(lines []paste.Line) *dump {
 				t.num = atoi(m[1])
 			}
 			continue
-		}
-		if m := ownerLine.FindStringSubmatch(l); m != nil && t != nil && atoi(m[1]) > 0 {
-			if a, _ := lockAddress(t.frames, len(t.frames)); a != "" {
-				d.owners[a] = atoi(m[1])
-			}
 		}
 		m := frameLine.FindStringSubmatch(l)
 		if m == nil || !isFrame(l) && !euFrame(l) {

@@ -18,19 +18,57 @@ var infoLine = pattern.New(`^\s*\*?\s*(\d+)\s+(?:Thread|LWP|process) [^"]*?(?:\(
 var infoHalf = pattern.New(`^\s*\*?\s*\d+\s+Thread 0x[0-9a-f]+ \(LWP \d+\)?(?: "[^"]*"\)?)?$`)
 
 // infoCut is the last row, where the text ends before its function or within it.
-var infoCut = pattern.New(`^\s*\*?\s*(\d+)\s+Thread 0x[0-9a-f]+ \(LWP \d+\)?(?: "[^"]*"\)?)?(?: +0x[0-9a-f]*(?: in [\w:~<>@.]*)?)?$`)
+var infoCut = pattern.New(`^\s*\*?\s*(\d+)\s+Thread 0x[0-9a-f]+ \(LWP \d+\)?(?: "[^"]*"\)?)?(?: +(?:0x[0-9a-f]*(?: in [\w:~<>@.]*)?|[\w:~<>@.]+))?$`)
 
-// row is a row of the table, put together where it was broken; n: its lines, 0: none starts here.
+// infoStart is the start of a row.
+var infoStart = pattern.New(`^\s*\*?\s*\d+\s+(?:Thread|LWP|process)\b`)
+
+// infoBare is a row with a function alone, as people shorten the table.
+var infoBare = pattern.New(`^\s*\*?\s*\d+\s+Thread 0x[0-9a-f]+ \(LWP \d+\)(?: "[^"]*")?\s+[A-Za-z_][\w:~<>@.]*$`)
+
+// lastBare is the thread of a last row with a function alone. It is whole if another row has the
+// same function; nil: it may be cut.
+func (d *dump) lastBare(text string) *thread {
+	f := strings.Fields(text)
+	if !infoBare.MatchString(text) || !slices.ContainsFunc(d.threads, func(t *thread) bool { return t.frames[0].fn == f[len(f)-1] }) {
+		return nil
+	}
+	m := infoLine.FindStringSubmatch(text + " ()")
+	if m == nil {
+		return nil
+	}
+	t := &thread{id: atoi(m[2]), num: atoi(m[1]), name: m[3], n: 1, frames: []frame{{fn: f[len(f)-1]}}}
+	place(t, native)
+	return t
+}
+
+// mostOfRow is how many lines one row takes at most.
+const mostOfRow = 5
+
+// infoRow is a row of the table, put together where it was broken: before its frame, within its
+// arguments or behind them. n is how many lines it has; 0: none starts here.
 func infoRow(lines []paste.Line) (text string, n int) {
-	if text = lines[0].Text; infoLine.MatchString(text) {
-		return text, 1
+	text, n = lines[0].Text, 1
+	if infoBare.MatchString(text) && len(lines) > 1 && infoStart.MatchString(lines[1].Text) {
+		return text + " ()", 1
 	}
-	if len(lines) > 1 && lines[1].Command == "" && infoHalf.MatchString(text) {
-		if text += " " + strings.TrimSpace(lines[1].Text); infoLine.MatchString(text) {
-			return text, 2
+	if !infoLine.MatchString(text) && !infoHalf.MatchString(text) {
+		return "", 0
+	}
+	for n < min(len(lines), mostOfRow) && lines[n].Command == "" && !infoStart.MatchString(lines[n].Text) {
+		next := strings.TrimSpace(lines[n].Text)
+		open := strings.Count(text, "(") > strings.Count(text, ")")
+		if next == "" || !open && infoLine.MatchString(text) && !strings.HasPrefix(next, "() ") &&
+			!strings.HasPrefix(next, "from /") && !strings.HasPrefix(next, "at ") {
+			break
 		}
+		text += " " + next
+		n++
 	}
-	return "", 0
+	if !infoLine.MatchString(text) {
+		return "", 0
+	}
+	return text, n
 }
 
 func infoRows(lines []paste.Line) int {
@@ -95,10 +133,6 @@ var infoThreads = &attach.Kind{
 				n = i + 1
 			case rows == 0 && strings.HasPrefix(trimmed, "Id ") && strings.Contains(trimmed, "Target Id"):
 				n = i + 1
-			case rows > 0 && strings.TrimSpace(lines[i-1].Text) != "" &&
-				(strings.HasPrefix(trimmed, "() ") || strings.HasPrefix(trimmed, "from /") ||
-					strings.HasPrefix(trimmed, "at ")):
-				n = i + 1
 			case rows > 0 && i+1 == len(lines) && infoCut.MatchString(l.Text):
 				return done(i+1, rows)
 			default:
@@ -131,6 +165,10 @@ var infoThreads = &attach.Kind{
 				value[t] = futexExpected(text)
 				d.threads = append(d.threads, t)
 			}
+		}
+		if t := d.lastBare(p.Lines[last].Text); t != nil {
+			d.bare = 0
+			d.threads = append(d.threads, t)
 		}
 		for _, t := range d.threads {
 			if t.doing == signal && slices.ContainsFunc(d.threads, func(o *thread) bool { return o != t && o.id == value[t] }) {

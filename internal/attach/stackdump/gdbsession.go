@@ -66,8 +66,6 @@ func joined(lines []paste.Line) (out []string) {
 		case trimmed == "", preamble.MatchString(text), notice.MatchString(trimmed), beside.MatchString(text):
 		case isFrame(text), euFrame(text), isHeader(text), tidLine.MatchString(trimmed), pidLine.MatchString(trimmed):
 			out = append(out, split(trimmed)...)
-		case ownerLine.MatchString(text):
-			out = append(out, trimmed)
 		case len(out) > 0 && isFrame(out[len(out)-1]) && len(out[len(out)-1]) < 4000 && !strings.Contains(text, " = "):
 			if text == trimmed && !strings.HasSuffix(out[len(out)-1], " in") {
 				out[len(out)-1] += trimmed // wrapped inside a word, as a mail does

@@ -38,10 +38,10 @@ var (
 	// jvmSays is what HotSpot says of a thread at the end of its header.
 	jvmSays = pattern.New(` waiting for monitor entry(?: \[0x[0-9a-f]+\])?$`)
 	// jvmBroken is the end of a header that somebody broke.
-	jvmBroken = pattern.New(`^\s*(?:waiting |waiting on |waiting for |in )?(?:on condition|for monitor entry|monitor entry|condition|Object\.wait\(\)|runnable)? ?\[0x[0-9a-f]{8,16}\]$`)
+	jvmBroken = pattern.New(`^Id=\d+$|^\s*(?:waiting |waiting on |waiting for |in )?(?:on condition|for monitor entry|monitor entry|condition|Object\.wait\(\)|runnable)? ?\[0x[0-9a-f]{8,16}\]$`)
 	jvmNID    = pattern.New(`\bnid=(0x[0-9a-f]+|\d+)`)
 	jvmState  = pattern.New(`^\s*java\.lang\.Thread\.State: (\w+)(?: \((.*)\))?`)
-	jvmFrame  = pattern.New(`^\s+at ([\w$.@/<>:-]+)\((.*)\)\s*$`)
+	jvmFrame  = pattern.New(`^\s+at ([\w$.@/<>:-]+) ?\((.*)\)\s*$`)
 	jvmBare   = pattern.New(`^at ([\w$.@/<>:-]+\.[\w$<>]+)\((.*(?:\.\w+:\d+|Native Method|Unknown Source|\.java|\.gen|<generated>))\)\s*$`)
 	jvmLock   = pattern.New(`^\s*- (waiting to lock|locked|waiting on|parking to wait for|waiting to re-lock in wait\(\)|eliminated|lock is eliminated|waiting on the Class initialization monitor for|Class initialization lock of|<no)\s*(?:<((?:0x)?[0-9a-f]+)>|<no object reference available>|(\S+))?(?: \(a (.*)\)| \(owned by \d+\))?`)
 	jvmOwned  = pattern.New(`^\s*- <(0x[0-9a-f]+)> \(a (.*)\)`)
@@ -231,6 +231,9 @@ func parseJVM(lines []paste.Line) *dump {
 		}
 		if m := jvmOwner.FindStringSubmatch(trimmed); m != nil && len(d.owners) < 4096 {
 			d.owners[m[1]] = atoi(m[2])
+		}
+		if id, ok := strings.CutPrefix(text, "Id="); ok && t.wants != "" && len(t.frames) == 0 && len(d.owners) < 4096 {
+			d.owners[t.wants] = atoi(id) // a header that a mail wrapped before the owner's number
 		}
 		if m := jvmCarries.FindStringSubmatch(trimmed); m != nil {
 			t.carries = atoi(m[1])

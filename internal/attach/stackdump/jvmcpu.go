@@ -59,7 +59,7 @@ func (d *dump) cpuUse(r *attach.Reading) {
 		return
 	}
 	r.Figures = append(r.Figures,
-		fmt.Sprintf("the %d threads shown used %s of CPU in %s since the JVM's start, %s on average", n,
+		fmt.Sprintf("the %d threads shown used %s of CPU since they started, the oldest %s ago: %s on average", n,
 			span(all), span(up), ofCPU(all/up)))
 	if vm > 0.01*up {
 		r.Figures = append(r.Figures, fmt.Sprintf("of it the VM Thread %s, %s on average", span(vm), ofCPU(vm/up)))
@@ -104,12 +104,12 @@ func (d *dump) hard(r *attach.Reading, list []*thread) {
 	if low := fmt.Sprintf("%.1f %%", 100*last.cpu/last.age); low != share {
 		share = low + " to " + share
 	}
-	each := ""
+	since := "since its start"
 	if len(list) > 1 {
-		each = " each"
+		since = "each since their start"
 	}
-	line := fmt.Sprintf("%s used %s of a CPU%s since the start (%s ago): %s, now in %s",
-		threads(len(list)), share, each, span(first.age), first.who(), first.first(3))
+	line := fmt.Sprintf("%s used %s of a CPU %s: %s, which started %s ago, now in %s",
+		threads(len(list)), share, since, first.who(), span(first.age), first.first(3))
 	r.Figures = append([]string{line}, r.Figures...)
 	if len(r.Signs) > 0 {
 		return

@@ -49,26 +49,20 @@ var agent = &attach.Kind{
 	Name:  "jstack -F",
 	Hints: []string{"(state = ", "Attaching to process ID"},
 	Claim: func(lines []paste.Line) int {
-		n, heads := 0, 0
-		for i, l := range lines {
-			trimmed := strings.TrimSpace(l.Text)
-			switch {
-			case i > 0 && (l.Command != "" || heads > 0 && strings.HasPrefix(trimmed, "Attaching to process ID")):
-				return done(n, heads)
-			case agentHead.MatchString(trimmed), heads > 0 && inDeadlock(l.Text) != "":
-				n = i + 1
-			case agentHeader.MatchString(trimmed):
+		heads := 0
+		n := attach.ClaimWhile(lines, func(_ int, text string) bool {
+			trimmed := strings.TrimSpace(text)
+			if agentHeader.MatchString(trimmed) {
 				heads++
-				n = i + 1
-			case trimmed == "" && i > 0:
-			case heads > 0 && agentFrame.MatchString(trimmed), heads > 0 &&
-				strings.HasPrefix(trimmed, "Locked ownable"), heads > 0 && trimmed == "- None":
-				n = i + 1
-			default:
-				return done(n, heads)
+				return true
 			}
-		}
-		return done(n, heads)
+			if heads == 0 || strings.HasPrefix(trimmed, "Attaching to process ID") {
+				return heads == 0 && agentHead.MatchString(trimmed)
+			}
+			return agentHead.MatchString(trimmed) || inDeadlock(text) != "" || agentFrame.MatchString(trimmed) ||
+				strings.HasPrefix(trimmed, "Locked ownable") || trimmed == "- None"
+		})
+		return attach.ClaimIf(heads > 0, n)
 	},
 	Read: func(p *attach.Part) attach.Reading {
 		d := &dump{tool: "JVM thread dump from outside (jstack -F)"}

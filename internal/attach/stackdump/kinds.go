@@ -5,7 +5,7 @@ import "github.com/whystall/whystall/internal/attach"
 // Kinds lists the kinds of this room.
 func Kinds() []*attach.Kind {
 	return []*attach.Kind{gdb, gdbMutex, infoThreads, pyBT, agent, euStack, pmp, jstack, deadStacks, threadDump, pySpy,
-		pyStack, faultHandler, traceback, crash, javaCore, dotnet, dotnetDump, ruby, puma, safepoint,
+		pyStack, pyTimeout, faultHandler, traceback, crash, javaCore, dotnet, dotnetDump, ruby, puma, safepoint,
 		redisWatchdog, gameWatchdog, oneTrace,
 		macSample, lldb, gcLog, jstat, jvmHeap, nodeReport, gcMonitor, v8GC, pySpyTop, hsErr, hsMemory,
 		windows, erlang, phpSlow, jsonThreads}

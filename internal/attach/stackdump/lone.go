@@ -41,11 +41,8 @@ func (d *dump) lone(r *attach.Reading) {
 		if th.kind == engineLock {
 			r.Figures = append(r.Figures, fmt.Sprintf("lock function %s, called from %s", engineCall(th), th.path()))
 		}
-		if id := d.owners[th.addr]; id != 0 && th.addr != "" {
-			r.Figures = append(r.Figures, fmt.Sprintf("thread %d holds it, and is not in the text", id))
-		}
-		if th.owner != "" {
-			r.Figures = append(r.Figures, fmt.Sprintf("%q holds it: its stack is not in the text", cutName(th.owner)))
+		if len(c) > 0 && c[0].holder == nil && (d.owners[th.addr] != 0 || th.owner != "") {
+			r.Figures = append(r.Figures, d.holderLine(c[0]))
 			r.Not = "What the thread that holds the lock does meanwhile is not in it."
 		}
 		th.interrupted(r)

@@ -13,7 +13,7 @@ import (
 // in a tree for each thread, those that wait as well as those that compute.
 var macSample = &attach.Kind{
 	Name:  "macOS sample",
-	Hints: []string{"Analysis of sampling ", "Call graph:", "Sampling process ", "DispatchQueue_"},
+	Hints: []string{"Analysis of sampling ", "Call graph:", "Sampling process ", "DispatchQueue_", "  (in "},
 	Claim: claimMacSample,
 	Read:  readMacSample,
 }
@@ -27,26 +27,18 @@ var (
 )
 
 func claimMacSample(lines []paste.Line) int {
-	n, sure := 0, 0
-	for i, l := range lines {
-		text := l.Text
+	sure := 0
+	n := attach.ClaimWhile(lines, func(i int, text string) bool {
 		switch {
-		case i > 0 && l.Command != "":
-			return done(n, sure)
 		case macThread.MatchString(text), macFrame.MatchString(text):
 			sure++
-			n = i + 1
-		case macHead.MatchString(text), macOther.MatchString(text), sure > 0 && macSorted.MatchString(text):
-			n = i + 1
-		case strings.TrimSpace(text) == "" && i > 0:
-		default:
-			return done(n, sure)
+			return true
+		case sure == 0 && i > 60:
+			return false
 		}
-		if sure == 0 && i > 60 {
-			return 0
-		}
-	}
-	return done(n, sure)
+		return macHead.MatchString(text) || macOther.MatchString(text) || sure > 0 && macSorted.MatchString(text)
+	})
+	return attach.ClaimIf(sure > 0, n)
 }
 
 // sampled is a thread of the tree: its samples, and the way down that most of them took.

@@ -2,6 +2,7 @@ package stackdump
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
@@ -124,7 +125,7 @@ var hsMemory = &attach.Kind{
 		}
 		r.Signs = append(r.Signs,
 			attach.Sign{Grade: attach.Outside,
-				Where: "the memory of the machine or of the cgroup: a JVM got no more of it, and ended", Proof: r.Figures})
+				Where: "the memory of the machine or of the cgroup, or a limit of the system: a JVM got no more, and ended", Proof: r.Figures})
 		return r
 	},
 }
@@ -159,7 +160,7 @@ var (
 		"`" + `<>+\[\],|$]+)\(.*\)$`)
 	rubyTask   = pattern.New(`^\s*(?:Thread )?#<Thread:(0x[0-9a-f]+)(?:@?\S*)?(?: \S+:\d+)?(?: (\w+))?>(?: status=(\w+))?.*$`)
 	rubyFrame  = pattern.New("^\\s+(\\S+:\\d+:in [`'].+')$")
-	innermost  = pattern.New(`#0\b`)
+	innermost  = pattern.New(`# ?0\b`)
 	glibcFrame = pattern.New(`^\s*(?:\[?\d+\]?:? +)?(\S+)\(([\w.$]*)([+-]0x[0-9a-f]+)?\) ?\[0x[0-9a-f]+\]$|^\[0x[0-9a-f]+\]$`)
 	rustFrame  = pattern.New(`^\s+\d+: +(?:0x[0-9a-f]+ - )?[\w<]\S*::.+$|^\s+\d+: +(?:0x[0-9a-f]+ - )?(?:rust_begin_unwind|main|_start|__libc_start_main\S*|<unknown>|clone3?|start_thread)$|^\s+at \S+:\d+(:\d+)?$`)
 )
@@ -169,23 +170,28 @@ func claimStacks(lines []paste.Line, header, frame func(string) bool) int {
 	if !header(lines[0].Text) && !(frame(lines[0].Text) && len(lines) > 1 && frame(lines[1].Text)) {
 		return 0
 	}
-	n, heads, frames := 0, 0, 0
-	for i, l := range lines {
-		switch {
-		case i > 0 && l.Command != "":
-			return done(n, min(heads, frames))
-		case header(l.Text):
-			heads++
-			n = i + 1
-		case frame(l.Text):
+	frames := 0
+	n := claimSure(lines, header, func(text string) bool {
+		if frame(text) {
 			frames++
-			n = i + 1
-		case strings.TrimSpace(l.Text) == "", strings.TrimSpace(l.Text) == "...":
-		default:
-			return done(n, min(heads, frames))
+			return true
 		}
-	}
-	return done(n, min(heads, frames))
+		return strings.TrimSpace(text) == "..."
+	})
+	return attach.ClaimIf(frames > 0, n)
+}
+
+// claimSure takes lines that are of a kind, one of which nothing else has.
+func claimSure(lines []paste.Line, sure, other func(string) bool) int {
+	found := false
+	n := attach.ClaimWhile(lines, func(_ int, text string) bool {
+		if sure(text) {
+			found = true
+			return true
+		}
+		return other(text)
+	})
+	return attach.ClaimIf(found, n)
 }
 
 func parseStacks(lines []paste.Line, tool string, header, frameRE *pattern.Regexp) *dump {
@@ -233,11 +239,32 @@ var dotnetRules = []rule{
 		"*SemaphoreSlim.", "*Task.Wait", "*Task.SpinThenBlockingWait"}},
 }
 
+// rubyFetches reports whether a frame of Ruby waits for the next job of a queue in Redis.
+func rubyFetches(f frame) bool {
+	_, method, _ := strings.Cut(f.fn, ":in ")
+	return strings.Contains(method, "brpop") || strings.Contains(method, "retrieve_work")
+}
+
+// rubyPool reports whether a frame of Ruby waits for a connection of a pool.
+func rubyPool(f frame) bool {
+	_, method, _ := strings.Cut(f.fn, ":in ")
+	return strings.Contains(f.fn, "connection_pool") &&
+		(strings.Contains(method, "wait") || strings.Contains(method, "checkout"))
+}
+
 // placeRuby says what a Ruby thread does by its innermost frames.
 func (t *thread) placeRuby() {
 	t.from = -1
 	if t.state == "run" && len(t.frames) > 0 && !strings.Contains(t.frames[0].fn, "backtrace'") {
 		return // it runs, whatever stands below
+	}
+	if i := slices.IndexFunc(t.frames[:min(len(t.frames), 24)], rubyFetches); i >= 0 {
+		t.doing, t.call = idle, t.frames[i].fn
+		return
+	}
+	if i := slices.IndexFunc(t.frames[:min(len(t.frames), 8)], rubyPool); i >= 0 {
+		t.doing, t.call = pooled, t.frames[i].fn
+		return
 	}
 	for i, f := range t.frames[:min(len(t.frames), 6)] {
 		fn := f.fn
@@ -257,13 +284,9 @@ func (t *thread) placeRuby() {
 			t.doing, t.call = idle, fn
 			return
 		case strings.Contains(fn, "mysql2/"), strings.Contains(fn, "/pg-"),
-			strings.Contains(fn, "net/protocol"), strings.Contains(fn, "`query'"),
-			strings.Contains(fn, "exec_params"), strings.Contains(fn, "redis"):
+			strings.Contains(fn, "net/protocol"),
+			strings.Contains(fn, "exec_params"), strings.Contains(fn, "/redis/"), strings.Contains(fn, "/redis-"):
 			t.doing, t.call = remote, fn
-			return
-		case strings.Contains(fn, "connection_pool") &&
-			(strings.Contains(fn, "wait") || strings.Contains(fn, "checkout")):
-			t.doing, t.call = pooled, fn
 			return
 		}
 	}

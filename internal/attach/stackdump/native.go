@@ -1,5 +1,25 @@
 package stackdump
 
+// accepts are calls that wait for a connection. Threads that share a port take turns in them: a
+// lock that one waits for there keeps no work up.
+var accepts = rule{names: []string{"accept", "accept4", "libc_accept*", "accept_mutex_on",
+	"ServerSocket.accept", "ServerSocket.implAccept", "ServerSocketChannelImpl.accept*",
+	"PlainSocketImpl.accept", "AbstractPlainSocketImpl.accept", "NioSocketImpl.accept"}}
+
+// rubyCode are functions by which Ruby's interpreter calls code of the program.
+var rubyCode = rule{names: []string{"rb_vm_exec", "vm_exec*", "rb_yield*", "rb_ensure", "rb_funcall*",
+	"rb_vm_invoke_proc"}}
+
+// anyProgram are names of a database's waits for a table or a file that any program may have as
+// well. They count below functions that only the engines have.
+var (
+	anyProgram = rule{names: []string{"lock_wait", "wait_for_lock", "wait_for_refresh", "thr_lock",
+		"FileRead", "FileWrite", "mdread", "mdwrite"}}
+	engines = rule{names: []string{"mysql_execute_command", "mysql_lock_tables", "mysqld*", "handler::*", "ha_*", "row_*", "que_*", "trx_*",
+		"JOIN::*", "dispatch_command", "do_command", "handle_one_connection", "open_table*", "lock_tables",
+		"thr_multi_lock", "lock_rec*", "PostgresMain", "ServerLoop", "smgrread", "smgrwrite", "BufferSync", "exec_simple_query", "Sql_cmd*"}}
+)
+
 var eventLoops = []string{"ev_run", "uv_run", "event_base_loop", "event_base_dispatch", "g_main_loop_run"}
 
 // native are the rules of C, C++ and Rust programs. The functions are those of glibc 2.17 to 2.41,
@@ -21,7 +41,7 @@ var native = []rule{
 		"libc_free", "libc_calloc", "libc_realloc", "arena_get*", "malloc_consolidate",
 		"tcmalloc::CentralFreeList::*", "je_arena_*", "*arena_bin_lock",
 		"malloc_mutex_lock_slow", "tcache_bin_flush*", "operator new", "operator delete"}},
-	{lock, loggerLock, inLock, 16, []string{"*spdlog::", "*google::LogMessage", "*log4cplus",
+	{lock, loggerLock, inLock, nearSite, []string{"*spdlog::", "*google::LogMessage", "*log4cplus",
 		"*log4cxx", "*boost::log", "vsyslog", "syslog", "vsyslog_chk",
 		"*log4cpp", "*plog::", "*easylogging", "LogMessage::Flush", "LogMessage::SendToLog",
 		"fprintf*", "vfprintf*", "fputs", "puts", "IO_puts", "IO_fputs",
@@ -57,6 +77,10 @@ var native = []rule{
 	// A run loop of macOS waits for events; other messages that are waited for are answers.
 	{idle, 0, inCond, 8, []string{"CFRunLoopServiceMachPort", "mach_msg_server*"}},
 	{idle, 0, anything, 0, []string{"handle_slave_io", "rd_kafka_thread_main", "rd_kafka_broker_thread_main"}},
+	// A consumer of a queue, and a loop over many transfers, wait for what may come.
+	{idle, 0, inCond, 0, []string{"rd_kafka_consumer_poll", "rd_kafka_consume*", "rd_kafka_poll*",
+		"rd_kafka_queue_poll", "rd_kafka_event_poll"}},
+	{idle, 0, inPoll, nearLoop, []string{"curl_multi_*", "Curl_multi_*", "multi_wait"}},
 	// Go's runtime, whose threads sleep in its own futex: without work, or for one of its locks.
 	{lock, plainLock, anything, 5, []string{"runtime.lock", "runtime.lock2", "runtime.lockWithRank"}},
 	{idle, 0, anything, 6, []string{"runtime.findRunnable", "runtime.findrunnable", "runtime.stopm",
@@ -71,16 +95,18 @@ var native = []rule{
 		"SQLExecute", "SQLExecDirect*", "OCIStmtExecute", "kpu*", "nioqrc", "ttc*", "rd_kafka_*",
 		"zookeeper_interest", "getaddrinfo", "gethostbyname*",
 		"res_nsend", "libc_res_*", "libc_res_nsend", "send_dg", "mysql_read_*", "libpqrcv_*",
-		"rpc_call", "thrift::*readMessageBegin"}},
-	{remote, 0, inRead, 0, []string{"http*::*Client*", "grpc::*BlockingUnaryCall", "recv_response",
-		"connect", "libc_connect"}},
+		"thrift::*readMessageBegin", "grpc::*BlockingUnaryCall*",
+		"grpc_completion_queue_pluck*", "cq_pluck*"}},
+	{remote, 0, inRead, 0, []string{"http*::*Client*", "recv_response"}},
+	{remote, 0, inRead, 3, []string{"connect", "libc_connect"}},
+	{remote, 0, anything, nearSite, []string{"rpc_call"}},
 
 	// Loops that call what handles an event: only a loop that polls is idle.
 	{idle, 0, inPoll, 0, eventLoops},
 	{idle, 0, anything, 2, eventLoops},
 
 	// Work that has not come: a server's own loops.
-	{idle, 0, anything, 0, []string{"io_handler_thread", "fil_aio_wait*", "os_aio_*wait",
+	{idle, 0, anything, nearLoop, []string{"io_handler_thread", "fil_aio_wait*", "os_aio_*wait",
 		"LinuxAIOHandler::*", "os_aio_handler", "srv_monitor_thread",
 		"srv_error_monitor_thread", "srv_master_*", "srv_worker_thread", "srv_purge_coordinator_*",
 		"srv_purge_*suspend", "buf_flush_page_cleaner*",
@@ -114,7 +140,7 @@ var native = []rule{
 		"end_thread", "srv_lock_timeout*", "os_aio_simulated_handle", "os_aio_linux_handle",
 		"next_event", "wait_for_update_bin_log", "wait_for_update_relay_log", "kill_server_thread",
 		"timer_helper_thread", "slave_worker_exec*wait", "pop_jobs_item", "buf_page_cleaner*", "recv_writer_thread"}},
-	{idle, 0, inCond, 9, []string{"do_handle_one_connection", "one_thread_per_connection_end",
+	{idle, 0, inCond, nearSite, []string{"do_handle_one_connection", "one_thread_per_connection_end",
 		"handle_one_connection"}},
 	// A connection that waits for its client's next command.
 	{idle, 0, inRead, 0, []string{"net_read_packet*", "net_read_raw_loop", "my_real_read",
@@ -126,13 +152,16 @@ var native = []rule{
 	{room, 0, inCond, nearSite, []string{"push", "push_back", "enqueue", "Push", "Enqueue", "put", "Put",
 		"produce", "emplace_back"}},
 	{pooled, 0, inCond, nearSite, []string{"getConnection", "get_connection", "acquireConnection",
-		"acquire_connection", "ConnectionPool::*", "checkout_connection", "borrow_connection"}},
+		"acquire_connection", "checkout_connection", "borrow_connection", "ConnectionPool::get*",
+		"ConnectionPool::acquire*", "ConnectionPool::borrow*", "ConnectionPool::checkout*",
+		"ConnectionPool::take*", "ConnectionPool::lease*", "ConnectionPool::wait*"}},
 	{idle, 0, inCond, nearSite, []string{"pop", "pop_front", "Pop", "dequeue", "Dequeue", "take", "Take",
 		"consume", "wait_for_work", "WaitForWork", "get_task", "getTask",
-		"wait_for_task", "run_worker", "*worker", "*Worker", "*pool", "*Pool", "wait_for_job",
-		"g_async_queue_pop*", "g_async_queue_timeout_pop*", "*consumer", "*Consumer",
-		"wait_for_tasks", "*scheduler", "*Scheduler",
-		"*timer", "*Timer", "*background", "*Background", "*dispatcher", "*Dispatcher"}},
+		"wait_for_task", "wait_for_tasks", "run_worker", "wait_for_job",
+		"g_async_queue_pop*", "g_async_queue_timeout_pop*"}},
+	{idle, 0, inCond, nearWord, []string{"*worker", "*Worker", "*pool", "*Pool", "*consumer", "*Consumer",
+		"*scheduler", "*Scheduler", "*timer", "*Timer", "*background", "*Background", "*dispatcher",
+		"*Dispatcher"}},
 	{disk, 0, inDisk, 0, []string{"fsync", "fdatasync", "libc_fsync", "pread*", "pwrite*",
 		"libc_pread*", "libc_pwrite*", "msync", "sync_file_range"}},
 }
@@ -148,8 +177,9 @@ var kernelRules = []rule{
 	{idle, 0, anything, 4, []string{"worker_thread", "kthread_worker_fn", "rescuer_thread",
 		"smpboot_thread_fn", "kswapd", "kthreadd", "rcu_gp_*"}},
 	{idle, 0, anything, 0, []string{"ep_poll", "do_epoll_wait", "do_nanosleep", "hrtimer_nanosleep",
-		"inet_csk_accept", "do_wait", "pipe_wait*",
-		"futex_wait*", "poll_schedule_timeout*", "do_select", "default_idle*", "cpu_idle*",
-		"do_idle", "intel_idle*", "cpuidle_enter*",
-		"sk_wait_data", "unix_stream_data_wait", "wait_woken", "n_tty_read", "sigtimedwait", "do_sigtimedwait"}},
+		"inet_csk_accept", "do_wait", "poll_schedule_timeout*", "do_select", "default_idle*", "cpu_idle*",
+		"do_idle", "intel_idle*", "cpuidle_enter*", "n_tty_read", "sigtimedwait", "do_sigtimedwait"}},
+	// A program's lock, condition, pipe or socket: the kernel's stack does not say which or why.
+	{signal, 0, anything, 0, []string{"futex_wait*", "pipe_wait*", "sk_wait_data",
+		"unix_stream_data_wait", "wait_woken"}},
 }

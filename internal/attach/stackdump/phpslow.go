@@ -45,7 +45,7 @@ var phpWaits = []struct {
 }{
 	{"another server", []string{"mysqli_query", "mysqli_real_connect", "mysqli_connect", "mysqli_stmt_execute",
 		"mysql_query", "query", "execute", "pg_query", "pg_execute", "curl_exec", "curl_multi_select", "fsockopen",
-		"stream_socket_client", "stream_select", "fgets", "fread", "get", "__soapCall", "__doRequest", "ldap_bind",
+		"stream_socket_client", "__soapCall", "__doRequest", "ldap_bind",
 		"gethostbyname", "dns_get_record"}},
 	{"a time that the program gave", []string{"sleep", "usleep", "time_nanosleep"}},
 	{"a lock of a file, or of the session", []string{"flock", "session_start"}},
@@ -94,7 +94,7 @@ func readPHPSlow(p *attach.Part) attach.Reading {
 		if n < 2 || n < 0.3*float64(requests) {
 			continue
 		}
-		line := fmt.Sprintf("%.0f of %s wait for %s", n, attach.Plural(requests, "request"), w.what)
+		line := fmt.Sprintf("%.0f of %s stand in functions that wait for %s", n, attach.Plural(requests, "request"), w.what)
 		r.Figures = append(r.Figures, line)
 		if i == 0 {
 			r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Where: w.what,

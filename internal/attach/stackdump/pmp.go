@@ -16,14 +16,16 @@ var pmp = &attach.Kind{
 	Claim: claimPMP,
 	Read: func(p *attach.Part) attach.Reading {
 		d := &dump{tool: "pt-pmp", counted: true}
-		for i, l := range p.Lines {
-			m := pmpLine.FindStringSubmatch(l.Text)
+		for i := 0; i < len(p.Lines); {
+			text, n := pmpRow(p.Lines[i:])
+			i += n
+			m := pmpLine.FindStringSubmatch(text)
 			if m == nil {
 				continue
 			}
 			t := &thread{n: min(atoi(m[1]), 1<<24)}
 			fns := commas(m[2])
-			if i == len(p.Lines)-1 && len(fns) > 2 && !first(fns[len(fns)-1]) {
+			if i == len(p.Lines) && len(fns) > 2 && !first(fns[len(fns)-1]) {
 				fns = fns[:len(fns)-1] // the text may end within a name
 			}
 			for _, fn := range fns {
@@ -44,19 +46,33 @@ var (
 
 func claimPMP(lines []paste.Line) int {
 	n := 0
-	for i, l := range lines {
+	for n < len(lines) && (n == 0 || lines[n].Command == "") {
+		row, of := pmpRow(lines[n:])
 		switch {
-		case isPMP(l.Text):
-			n = i + 1
-		case i == 0 && pmpDate.MatchString(l.Text) && len(lines) > 1 && isPMP(lines[1].Text):
+		case isPMP(row):
+			n += of
+		case n == 0 && pmpDate.MatchString(row) && len(lines) > 1:
+			if next, _ := pmpRow(lines[1:]); !isPMP(next) {
+				return 0
+			}
 			n = 1
-		case n > 0 && onePMP.MatchString(l.Text):
-			n = i + 1
+		case n > 0 && onePMP.MatchString(row):
+			n++
 		default:
 			return n
 		}
 	}
 	return n
+}
+
+// pmpRow is a row, put together where a page wrapped it behind a comma, and its lines.
+func pmpRow(lines []paste.Line) (row string, n int) {
+	row, n = strings.TrimRight(lines[0].Text, " "), 1
+	for strings.HasSuffix(row, ",") && n < min(len(lines), 8) && lines[n].Command == "" {
+		row += strings.TrimSpace(lines[n].Text)
+		n++
+	}
+	return row, n
 }
 
 // onePMP is a stack of one function, known only among others.

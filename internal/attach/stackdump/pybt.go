@@ -68,7 +68,7 @@ func pyBTFrameOf(text string) (f frame, ok bool) {
 
 // pyBTThreads are the threads of thread apply all py-bt that are in Python code.
 func pyBTThreads(lines []paste.Line) *dump {
-	d := &dump{tool: "gdb py-bt", whole: "gdb -p PID -batch -ex 'thread apply all py-bt'"}
+	d := &dump{tool: "gdb py-bt", interpreted: true, whole: "gdb -p PID -batch -ex 'thread apply all py-bt'"}
 	var t *thread
 	for _, l := range lines {
 		if m := headerLine.FindStringSubmatch(l.Text); m != nil && isHeader(l.Text) {

@@ -73,6 +73,9 @@ func (d *dump) lonePython(r *attach.Reading) {
 	case t.inCallback():
 		line = "the one thread is within a callback of its event loop: " + line
 		r.Means = "It runs, or waits in this call, within a callback of asyncio's event loop: the loop's other tasks do not run meanwhile."
+	case t.writesPipe():
+		line = "the one thread is off the CPU where it writes to a pipe or a socket: " + line
+		r.Means = "It waits until the other end takes what it writes: what that process does meanwhile is not in it."
 	case t.active():
 		line = "the one thread is at work: " + line
 		r.Means = strings.Fields(d.tool)[0] +
@@ -95,6 +98,30 @@ func (d *dump) lonePython(r *attach.Reading) {
 	}
 	r.Figures = []string{line}
 	r.Next = []attach.Next{again}
+}
+
+// stateless reports whether the dump does not say which threads run.
+func (d *dump) stateless() bool {
+	return len(d.threads) > 0 && (d.threads[0].state == "" || d.threads[0].state == "current")
+}
+
+// stand says where the threads are that are not idle, if there are few.
+func (d *dump) stand(r *attach.Reading) {
+	const few = 3
+	var words []string
+	for _, t := range d.threads {
+		if t.doing == idle {
+			continue
+		}
+		word := t.frames[0].place()
+		if len(t.frames) > 1 && !pythonsOwn(t.frames[1]) {
+			word += ", called from " + t.frames[1].place()
+		}
+		words = append(words, word)
+	}
+	if len(words) > 0 && len(words) <= few {
+		r.Figures = append([]string{"not known to be idle: " + strings.Join(words, "; ")}, r.Figures...)
+	}
 }
 
 // callerOfWaits is the function that called the innermost one, past Python's own waits.
@@ -124,8 +151,7 @@ func (d *dump) offCPU(r *attach.Reading) {
 				"A thread waits for a lock file: another process holds it, or one that ended has left it behind."
 			return
 		}
-		if t.doing == signal && len(t.frames) > 2 && t.future() < 0 &&
-			!strings.HasSuffix(t.frames[0].file, "threading.py") {
+		if t.doing == signal && len(t.frames) > 2 && t.future() < 0 && !pythonsOwn(t.frames[0]) {
 			words = append(words, fmt.Sprintf("%s in %s", t.who(), t.frames[0].place()))
 		}
 	}
@@ -180,6 +206,12 @@ func (d *dump) exiting(r *attach.Reading) {
 	}
 	r.State, r.Means = attach.CannotTell,
 		"The process does not end before the work of the pool's threads does: what they wait for decides."
+}
+
+// writesPipe reports whether a thread that is off the CPU writes to another process.
+func (t *thread) writesPipe() bool {
+	return t.state == "idle" && pyBase(t.frames[0]) == "_send" &&
+		(strings.HasSuffix(t.frames[0].file, "multiprocessing/connection.py") || t.frames[0].file == "connection.py")
 }
 
 // asyncio reports whether a thread waits in asyncio's event loop.

@@ -92,7 +92,10 @@ func (t *thread) placeKnown() bool {
 				continue
 			}
 			t.doing, t.call = p.does, f.fn[strings.LastIndexByte(f.fn, '.')+1:]
-			t.joins = p.file == "threading.py"
+			t.joins, t.child = p.file == "threading.py", p.file == "subprocess.py"
+			if p.file == "multiprocessing/connection.py" && !ownLoop(t.frames[i+1:]) {
+				t.doing = signal // within its work it waits for what another process sends
+			}
 			if p.does == remote && slices.ContainsFunc(t.frames[i+1:min(len(t.frames), i+4)], servesFrame) {
 				t.doing = idle // a connection that waits for its client's next request
 			}
@@ -133,10 +136,19 @@ func ownLoop(callers []frame) bool {
 	return n <= 1
 }
 
+// pythonsOwn reports whether a frame is of the modules in which Python's threads start and wait.
+func pythonsOwn(f frame) bool {
+	switch f.file[strings.LastIndexByte(f.file, '/')+1:] {
+	case "threading.py", "queue.py", "selectors.py":
+		return true
+	}
+	return false
+}
+
 // pyCaller is the innermost function that is not of Python's own waits, with its place.
 func (t *thread) pyCaller() string {
 	for _, f := range t.frames {
-		if base := f.file[strings.LastIndexByte(f.file, '/')+1:]; base != "threading.py" && base != "queue.py" {
+		if !pythonsOwn(f) {
 			return fmt.Sprintf("%s (%s:%s)", f.fn, f.file, f.args)
 		}
 	}

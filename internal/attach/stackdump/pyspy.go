@@ -30,41 +30,29 @@ var (
 )
 
 func claimPySpy(lines []paste.Line) int {
-	n, frames, heads := 0, 0, 0
+	frames, heads := 0, 0
 	if spyProcess.MatchString(lines[0].Text) {
 		frames = 1 // py-spy says so itself: a thread in no Python code has no frames
 	}
-	for i, l := range lines {
-		text := l.Text
+	n := attach.ClaimWhile(lines, func(i int, text string) bool {
 		switch {
-		case i > 0 && l.Command != "":
-			return done(n, min(frames, heads))
 		case spyHeader.MatchString(text):
 			heads++
-			n = i + 1
 		case i < 2 && spyProcess.MatchString(text), strings.HasPrefix(text, "Python v") &&
 			(i == 1 || strings.Contains(text, " (")):
-			n = i + 1
-		case strings.TrimSpace(text) == "":
-		case heads > 0 && spyFrame.MatchString(text), heads > 0 &&
-			strings.HasPrefix(text, "    0x"), heads > 0 && spyNative.MatchString(text):
+		case heads > 0 && (spyFrame.MatchString(text) || strings.HasPrefix(text, "    0x") || spyNative.MatchString(text)):
 			frames++
-			n = i + 1
-		case frames > 0 && (strings.HasPrefix(text, "        Arguments:") ||
-			strings.HasPrefix(text, "        Locals:") || strings.HasPrefix(text, "            ")):
-			n = i + 1
 		default:
-			return done(n, min(frames, heads))
+			return frames > 0 && (strings.HasPrefix(text, "        Arguments:") ||
+				strings.HasPrefix(text, "        Locals:") || strings.HasPrefix(text, "            "))
 		}
-		if i > 3 && heads == 0 {
-			return 0
-		}
-	}
+		return true
+	})
 	return done(n, min(frames, heads))
 }
 
 func parsePython(lines []paste.Line) *dump {
-	d := &dump{}
+	d := &dump{interpreted: true}
 	var t *thread
 	outermost := false // stands first in each stack
 	start := func(name, state string, id int) {
@@ -154,7 +142,7 @@ func (t *thread) placePython() {
 			}
 		case "wait":
 			if strings.HasSuffix(t.frames[0].file, "threading.py") {
-				t.doing = signal
+				t.doing, t.site = signal, t.pyCaller()
 				t.permit(1)
 			}
 		case "time_sleep", "clock_nanosleep":
@@ -221,7 +209,10 @@ func (d *dump) readPython() attach.Reading {
 			on++
 		case t.doing == signal:
 			off++
-			same[t.site]++
+			// Below Python's own waits it waits for what others do, or for work.
+			if len(t.frames) > 0 && !pythonsOwn(t.frames[0]) {
+				same[t.site]++
+			}
 		}
 		for _, f := range t.frames {
 			if rule := (rule{names: []string{"take_gil",
@@ -256,8 +247,9 @@ func (d *dump) readPython() attach.Reading {
 		d.candidate(&r, "interpreter-lock",
 			fmt.Sprintf("%q has the GIL while %s active as well: in native code, or wanting the GIL", gil.name, are(on-1)))
 		r.Means = "More than one thread is at work, and one has the GIL: whether the others wait for it, a dump of one instant cannot tell."
-	case d.threads[0].state == "" || d.threads[0].state == "current":
+	case d.stateless():
 		r.State = attach.CannotTell
+		d.stand(&r)
 		if n >= 3 {
 			line := fmt.Sprintf("%d threads stand in one line: %s", n, top)
 			d.candidate(&r, "lock-contention", line)
@@ -280,6 +272,7 @@ func (d *dump) readPython() attach.Reading {
 				Why: "whether it still waits in the same call, and what the pool's threads do"})
 	}
 	d.exiting(&r)
+	d.open(&r, d.tally())
 	r.Not = "Python's frames do not show whether a line waits for a lock, a call in C or the GIL: py-spy's \"idle\" is only \"off the CPU\"."
 	return r
 }

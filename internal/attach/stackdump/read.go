@@ -21,7 +21,7 @@ func (d *dump) tally() tally {
 		at := map[doing]*int{idle: &t.idle, lock: &t.lock, disk: &t.disk, remote: &t.remote,
 			tableLock: &t.table, room: &t.room,
 			pooled: &t.pooled, signal: &t.signal, running: &t.running}[th.doing]
-		if th.wanted && th.doing == idle {
+		if th.wanted && th.doing == idle && len(th.frames) > 0 {
 			at = &t.running
 		}
 		*at += th.n
@@ -35,6 +35,12 @@ func (d *dump) tally() tally {
 
 // busy is how many threads do more than wait for work.
 func (t tally) busy() int { return t.total - t.idle - t.signal }
+
+// many reports whether so many threads are a good part of those that do more than wait for work,
+// and no few of all.
+func (t tally) many(n int) bool {
+	return float64(n) >= 0.2*float64(t.busy()) && float64(n) >= 0.05*float64(t.total)
+}
 
 // most is the call that most of these threads are in.
 func (t tally) most(w doing) string {
@@ -147,7 +153,7 @@ func (d *dump) convoyed(r *attach.Reading, t tally, list []*convoy) {
 		r.Figures = append(r.Figures, line)
 		sign := attach.Sign{Cause: causes[c.kind], Grade: attach.Candidate, Proof: []string{line},
 			Share: share(c.waiters, t.total)}
-		if h := c.holderText(); h != "" {
+		if h := d.holderLine(c); h != "" {
 			r.Figures = append(r.Figures, h)
 			sign.Proof = append(sign.Proof, h)
 		}
@@ -157,8 +163,7 @@ func (d *dump) convoyed(r *attach.Reading, t tally, list []*convoy) {
 		if c.cycle {
 			sign.Remedy = deadlockRemedy
 		}
-		if c.cycle || c.one() && float64(c.waiters) >= 0.2*float64(t.busy()) &&
-			(c.waiters > 2 || c.sure || t.total < 20) {
+		if c.cycle || c.one() && t.many(c.waiters) && (c.waiters > 2 || c.sure || t.total < 20) {
 			sign.Grade, sign.Sure = attach.Found, finding.Possible
 			if c.cycle || c.sure || c.waiters > 2 {
 				sign.Sure = finding.Supported
@@ -168,7 +173,7 @@ func (d *dump) convoyed(r *attach.Reading, t tally, list []*convoy) {
 			slices.ContainsFunc(r.Signs, func(s attach.Sign) bool { return s.Cause == sign.Cause }) {
 			continue
 		}
-		if c.holder != nil && c.holder.doing == disk && sign.Grade == attach.Found {
+		if c.sure && c.holder.doing == disk && sign.Grade == attach.Found {
 			r.Signs = append(slices.DeleteFunc(r.Signs,
 				func(s attach.Sign) bool { return s.Cause == "disk-wait" }),
 				attach.Sign{Cause: "disk-wait", Grade: attach.Candidate, Proof: []string{c.holderText()}})
@@ -223,7 +228,7 @@ func (c *convoy) means() string {
 		return "Threads queue for the loader's lock; C++ exceptions take it at every throw before glibc 2.35."
 	case !c.one():
 		return fmt.Sprintf("%d threads stand in one function and wait for a lock: it fits a queue, and each may want another lock.", c.waiters)
-	case c.holder != nil && c.holder.doing == lock:
+	case c.sure && c.holder.doing == lock:
 		return "The threads form a convoy, and the holder itself waits for another lock: a chain."
 	}
 	return "The threads form a convoy: they go through one section one after the other."
@@ -243,102 +248,19 @@ func (c *convoy) next(d *dump) attach.Next {
 		Why: "measures how long each wait for the lock takes, and what its holder does"}
 }
 
-// holderText says who holds the lock, and what that thread does.
+// holderText says who holds the lock, and what that thread does. Where no address tells, the only
+// other thread in the function that takes the lock may hold it, or be past it.
 func (c *convoy) holderText() string {
-	if c.holder == nil {
-		return ""
-	}
 	h := c.holder
-	who, verb := h.who(), "probably holds it"
-	if c.sure {
-		verb = "holds it"
+	switch {
+	case h == nil:
+		return ""
+	case c.sure:
+		return fmt.Sprintf("%s holds it: %s", h.who(), h.does())
+	case c.kind == interpreter:
+		return fmt.Sprintf("%s may hold it, as the only one that runs: %s", h.who(), h.does())
 	}
-	return fmt.Sprintf("%s %s: %s", who, verb, h.does())
-}
-
-// does is what a thread does, in words.
-func (t *thread) does() string {
-	in := func(fn string) string {
-		if fn == "" {
-			return ""
-		}
-		return " in " + fn
-	}
-	switch t.doing {
-	case lock:
-		if t.addr != "" {
-			return "it waits for another lock, " + t.addr + in(t.site)
-		}
-		return "it waits for another lock" + in(t.site)
-	case disk:
-		if strings.Contains(t.call, "FileInputStream.read") {
-			return "it reads a file, or what comes from a pipe or a terminal," + in(t.call)
-		}
-		if t.after {
-			return "it waits for another thread's call on a file" + in(t.call)
-		}
-		return "it is in a call on a file" + in(t.call)
-	case remote:
-		return "it waits for another server" + in(t.call)
-	case tableLock:
-		return "it waits for a lock of the database's tables" + in(t.call)
-	case pooled:
-		return "it waits for a free object of a pool" + in(t.call)
-	case room:
-		return "it waits for room in a full queue" + in(t.call)
-	case idle, signal:
-		switch {
-		case t.socket != "":
-			return "it reads a socket, in " + t.socket
-		case t.child:
-			return "it waits for another process, a child or one that it traces," + in(t.call)
-		case t.joins:
-			return "it waits for another thread to end" + in(t.call)
-		case len(t.frames) == 0:
-			return "no frames of it could be read"
-		}
-		return "it sleeps or waits" + in(t.call)
-	}
-	switch p, at := sleepsIn(t.frames); {
-	case t.cropped && len(t.frames) > 0:
-		return "the innermost frames are left out; it is below" + in(short(t.frames[0].fn))
-	case p == inRead:
-		return "it waits in " + t.call + t.calledBy(at) +
-			" for what comes from a pipe, a socket or a terminal, or reads a file"
-	case p == inWrite:
-		return "it is in " + t.call + t.calledBy(at) +
-			": it writes, or waits until the other end of a pipe or socket takes it"
-	}
-	if len(t.frames) > 0 && dumpers.find(t.frames[:1], anything) >= 0 {
-		return "it takes this dump" + in(short(t.frames[0].fn))
-	}
-	if len(t.frames) > 0 && systemCall(short(t.frames[0].fn)) {
-		call := "a system call"
-		if fn := short(t.frames[0].fn); fn == "ioctl" {
-			call = "ioctl, a call of a device"
-		}
-		return strings.TrimSuffix("it is in "+call+t.calledBy(0), ",")
-	}
-	if t.atZero() {
-		return "its innermost frame is at address 0, where no code is"
-	}
-	if len(t.frames) > 0 {
-		return "it computes or is in a call" + in(short(t.frames[0].fn))
-	}
-	return "it runs"
-}
-
-// dumpers are functions by which a program takes a dump of its own threads.
-var dumpers = rule{names: []string{"sun.management.ThreadImpl.dumpThreads0",
-	"sun.management.ThreadImpl.getThreadInfo1", "java.lang.Thread.dumpThreads",
-	"*:in `backtrace'", "*Thread#backtrace'"}}
-
-// calledBy names the function that called the library's call at a place.
-func (t *thread) calledBy(at int) string {
-	if fn, _ := siteOf(t.frames, at+1); fn != "" {
-		return ", called from " + fn + ","
-	}
-	return ""
+	return fmt.Sprintf("%s may hold it, as the only other one in %s: %s", h.who(), c.site, h.does())
 }
 
 // waits is "1 thread waits" or "2 threads wait".

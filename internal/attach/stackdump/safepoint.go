@@ -177,6 +177,11 @@ func readSafepoint(p *attach.Part) attach.Reading {
 			fmt.Sprintf("stopped for %.1f %% of the time between the first line and the last", 100*stopped))
 	}
 	switch {
+	case s.most < longStop && s.between == 0 && total >= longStop:
+		r.Means = "No stop is long enough for requests to feel it. What share of the time all of them take is not in it."
+		r.Next = append(r.Next, attach.Next{Command: "java -Xlog:gc*,safepoint ...",
+			Why: "has the time of each stop, and what it was for"})
+		return r
 	case s.most < longStop && stopped < muchStopped:
 		r.State, r.Means = attach.Healthy, "No stop is long enough for requests to feel it."
 		return r

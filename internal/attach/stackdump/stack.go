@@ -60,7 +60,9 @@ type dump struct {
 	doubt   bool           // gdb warns that the core file may be of another program or library
 	cycle   bool           // the dump itself found a deadlock
 	counted bool           // several processes or samples are added up
-	whole   string         // the command that dumps all threads; "": gdb
+	// interpreted: the frames are an interpreter's, and readPython decides on health.
+	interpreted bool
+	whole       string // the command that dumps all threads; "": gdb
 }
 
 // total is how many threads it has.
@@ -130,10 +132,14 @@ func base(fn string) string {
 }
 
 // like reports whether a function is what a pattern says: a whole name, a last word, or with a star
-// at its end a start of either. Patterns with a star in front are found anywhere.
+// at its end a start of either. Patterns with a star in front are found anywhere; a star inside of
+// one stands for anything.
 func like(fn, pattern string) bool {
 	if p, ok := strings.CutPrefix(pattern, "*"); ok {
 		return strings.Contains(fn, strings.TrimSuffix(p, "*"))
+	}
+	if i := strings.IndexByte(pattern, '*'); i >= 0 && i < len(pattern)-1 {
+		return likeParts(fn, pattern[:i], pattern[i+1:])
 	}
 	if p, ok := strings.CutSuffix(pattern, "*"); ok {
 		return strings.HasPrefix(fn, p) || strings.HasPrefix(base(fn), p) || strings.Contains(fn, "::"+p)
@@ -141,6 +147,45 @@ func like(fn, pattern string) bool {
 	return fn == pattern || base(fn) == pattern || strings.HasSuffix(fn, "::"+pattern) ||
 		strings.HasSuffix(fn, "."+pattern)
 }
+
+// likeParts reports whether a name, or what follows one of its marks between words, starts with the
+// first part and has the others behind it, in order.
+func likeParts(fn, first, rest string) bool {
+	left, ok := strings.CutPrefix(fn, first)
+	if !ok {
+		_, left, ok = strings.Cut(fn, "::"+first)
+	}
+	if !ok {
+		_, left, ok = strings.Cut(fn, "."+first)
+	}
+	for ok {
+		part, more, again := strings.Cut(rest, "*")
+		if !again {
+			return strings.HasSuffix(left, part)
+		}
+		i := strings.Index(left, part)
+		if i < 0 {
+			return false
+		}
+		left, rest = left[i+len(part):], more
+	}
+	return false
+}
+
+// deep reports whether a thread stands within work: its stack has more functions of the program's
+// own than a thread's loop that waits for work has.
+func (t *thread) deep() bool {
+	own := 0
+	for _, f := range t.frames {
+		if named(f) && !javasOwn(f.fn) && !pythonsOwn(f) {
+			own++
+		}
+	}
+	return own > ownLoopDepth
+}
+
+// ownLoopDepth is how many functions of the program's own a loop that waits for work has at most.
+const ownLoopDepth = 3
 
 // Facts of a dump that rules over several parts ask for.
 const (

@@ -33,15 +33,17 @@ var v8GC = &attach.Kind{
 
 var (
 	// "[398:0x58e8740]   191182 ms: Mark-sweep 949.5 (965.9) -> 948.3 (965.9) MB, 1464.6 / 0.0 ms"
-	v8Line = pattern.New(`(?:^|\s)(\d+) ms: (Scavenge|Mark-sweep|Mark-Compact|Mark-sweep-compact|Mark-compact)(?: \([^)]*\))* ([\d.]+) \(([\d.]+)\) -> ([\d.]+) \(([\d.]+)\) MB, ([\d.]+)(?: / [\d.]+)? ms`)
-	v8More = pattern.New(`^<--- (?:Last few GCs|JS stacktrace) --->$|^FATAL ERROR: .*JavaScript heap out of memory|^\s*\d+: 0x[0-9a-f]+ .*\[|^=+ JS stack trace =+$`)
-	v8Full = pattern.New(`^FATAL ERROR: .*JavaScript heap out of memory`)
+	v8Line    = pattern.New(`(?:^|\s)(\d+) ms: (Scavenge|Mark-sweep|Mark-Compact|Mark-sweep-compact|Mark-compact)(?: \([^)]*\))* ([\d.]+) \(([\d.]+)\) -> ([\d.]+) \(([\d.]+)\) MB, ([\d.]+)(?: / [\d.]+)? ms`)
+	v8Process = pattern.New(`\[\d+:0x[0-9a-f]+\]`)
+	v8More    = pattern.New(`^<--- (?:Last few GCs|JS stacktrace) --->$|^FATAL ERROR: .*JavaScript heap out of memory|^\s*\d+: 0x[0-9a-f]+ .*\[|^=+ JS stack trace =+$`)
+	v8Full    = pattern.New(`^FATAL ERROR: .*JavaScript heap out of memory`)
 )
 
 func readV8(p *attach.Part) attach.Reading {
 	var took []float64
 	var full, vain, first, last, before, after float64
 	dead, outer := false, 0
+	one, several := "", false // the process of a line; whether there are several
 	for _, l := range p.Lines {
 		dead = dead || v8Full.MatchString(strings.TrimSpace(l.Text))
 		m := v8Line.FindStringSubmatch(l.Text)
@@ -50,6 +52,10 @@ func readV8(p *attach.Part) attach.Reading {
 		}
 		if strings.Contains(l.Text, "external memory pressure") {
 			outer++
+		}
+		if process := v8Process.FindString(l.Text); process != "" {
+			several = several || one != "" && process != one
+			one = process
 		}
 		last, _ = decimal(m[1])
 		ms, _ := decimal(m[7])
@@ -75,7 +81,7 @@ func readV8(p *attach.Part) attach.Reading {
 	r.Figures = append(r.Figures, fmt.Sprintf("%s in all, median %s, longest %s",
 		span(attach.Sum(took)), span(attach.Median(took)), span(slices.Max(took))))
 	share := 0.0
-	if time := (last - first) / 1e3; time > 0 && len(took) > 1 {
+	if time := (last - first) / 1e3; time > 0 && len(took) > 1 && !several {
 		share = min(1, attach.Sum(took)/time)
 		r.Figures[0] += fmt.Sprintf("; %.0f %% of the %s that the lines cover", 100*share, span(time))
 	}
@@ -100,7 +106,7 @@ func readV8(p *attach.Part) attach.Reading {
 		r.Means = "The one thread stood still for some of these collections, long enough for requests to feel it."
 		r.Next = []attach.Next{{Command: "node --trace-gc --trace-gc-verbose ...",
 			Why: "how large the heap is, and how long its collections take"}}
-	case share < muchStopped:
+	case share < muchStopped && !several:
 		r.State, r.Means, r.Not = attach.Healthy, "No collection is long enough for requests to feel it.", ""
 	default:
 		r.Means = "Collections are short, and many: much is allocated."
