@@ -107,6 +107,7 @@ type memory struct {
 	hasAvailable, hasSwap               bool
 	hasFree, hasCache                   bool    // of top, which may be cut off, or be in another language
 	partial                             bool    // the page cache is not counted apart
+	cut                                 bool    // since the row is cut off
 	bare                                bool    // nothing says of which unit the amounts are
 	unit                                float64 // of amounts without one; 0 or 1: none
 }
@@ -193,6 +194,8 @@ func freeReport(names, cells []string, unit float64) (m memory) {
 		// Shared memory and tmpfs are in the cache, and only swap takes them.
 		m.cache, m.shared, m.buffers = at(4)+at(5), at(3), at(4)
 		m.available = m.free + max(0, m.cache-m.shared)
+	case len(cells) == 5 && len(names) >= 5 && names[4] != "buffers": // a terminal cut the row off
+		m.partial, m.cut = true, true
 	case len(cells) == 5: // old busybox does not count the page cache apart
 		m.buffers, m.cache, m.partial = at(4), at(4), true
 		m.available = m.free + m.cache
@@ -261,6 +264,16 @@ func (m memory) judge(v *verdict) {
 	if m.total <= 0 {
 		v.unsure = true
 		v.means("the total is 0")
+		return
+	}
+	if m.cut {
+		v.unsure = true
+		v.figure("free %s of %s", m.show(m.free), m.show(m.total))
+		if m.swap > 0 {
+			v.figure("swap used %s of %s", m.show(m.swapUsed), m.show(m.swap))
+		}
+		v.means("its rows are cut off at the right, so how much memory can be had is not in it")
+		v.next("grep -E 'MemFree|MemAvailable|^Cached' /proc/meminfo", "how much is available")
 		return
 	}
 	if m.partial {
