@@ -36,6 +36,9 @@ func (p *profile) readDifference(r *attach.Reading) {
 		}
 		return strings.Compare(a, b)
 	})
+	if p.accounted != 0 {
+		r.Figures = append(r.Figures, fmt.Sprintf("by its head what it shows is %s in all", unit(p.accounted)))
+	}
 	for _, fn := range fns[:min(3, len(fns))] {
 		r.Figures = append(r.Figures, fmt.Sprintf("%s: %s in itself, %s with what it calls", fn,
 			unit(p.flat[fn]), unit(p.cum[fn])))

@@ -43,6 +43,7 @@ type profile struct {
 	typed     string  // what its head says that it counts, which is none of what is read
 	vague     bool    // of a heap: live or allocated is not said
 	differ    bool    // from another profile: what is negative is less
+	accounted float64 // what the rows of a difference add up to, by its head
 	shown     float64 // the share of the total that a table shows; 0: all, or not printed
 	partial   bool    // a table shows the first rows only
 	lacking   bool    // rows that its head counts are not in the text

@@ -189,6 +189,9 @@ func (p *profile) head(t string) {
 		share, _ := number(strings.TrimPrefix(sums[strings.LastIndexByte(sums, ' ')+1:], "-"))
 		p.shown = max(p.shown, share/100)
 		p.differ = p.differ || strings.HasPrefix(t, "Showing nodes accounting for -")
+		if v, _, isAmount := signed(strings.Trim(firstWord(strings.TrimPrefix(sums, "Showing nodes accounting for ")), ",")); isAmount {
+			p.accounted = v
+		}
 		if v, _, isAmount := amount(firstWord(rest)); isAmount && p.total == 0 {
 			p.total = v
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 // perfDiff compares the shares of two recordings.
-var perfDiff = &attach.Kind{Name: "perf diff", Claim: claimDiff, Read: readDiff,
+var perfDiff = &attach.Kind{Name: "perf diff", Claim: claimDiff, Read: readDiff, Reports: true,
 	Hints: []string{"Baseline", "# Event '", "%"}}
 
 var (

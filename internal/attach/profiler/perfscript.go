@@ -11,7 +11,7 @@ import (
 	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
-var perfScript = &attach.Kind{Name: "perf script", Claim: claimPerfScript, Read: readPerfScript}
+var perfScript = &attach.Kind{Name: "perf script", Claim: claimPerfScript, Read: readPerfScript, Reports: true}
 
 var (
 	// "java 43869/44 [025] 51499.133872:          1 page-faults: ", with or without most of it

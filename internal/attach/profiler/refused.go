@@ -1,6 +1,7 @@
 package profiler
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
@@ -26,10 +27,17 @@ var refused = []*attach.Kind{
 	{Name: "sslsniff", Claim: claimSniffed, Hints: []string{"----- DATA -----", "TIME(s)",
 		"READ/RECV", "WRITE/SEND", "HANDSHAKE"},
 		Refused: "sslsniff prints what went through TLS connections as plain text: passwords and personal data may be in it, and nothing of waiting. Take it off the ticket, and record the service: whystall diagnose --pid PID"},
-	{Name: "perf record", Context: true, Claim: linesLike(1, recorded), Hints: []string{"[ perf record: "},
+	{Name: "perf record", Context: true, Claim: linesLike(1, recorded), Hints: []string{"[ perf record: ", "Lowering default frequency rate",
+		"kernel reference relocation symbol", "Kernel address maps (/proc", "events and lost ", "continuing without symbols",
+		"maybe install a debug package", "perf_event_max_sample_rate", "with build id ", "with build-id "},
 		Read: func(p *attach.Part) attach.Reading {
-			return attach.Reading{Title: "what perf record says of itself", State: attach.Context,
-				Means: "It says how much was recorded: what is in it, perf report says."}
+			r := attach.Reading{Title: "what perf says of its recording", State: attach.Context,
+				Means: "It says how much was recorded, or what perf could not find: what is in it, perf report says."}
+			if i := slices.IndexFunc(texts(p), lostEvents.MatchString); i >= 0 {
+				r.Figures = []string{texts(p)[i]}
+				r.Not = "That what perf report shows is all there was: the kernel wrote events faster than perf read them."
+			}
+			return r
 		}},
 	{Name: "systemd-analyze", Claim: claimBoot,
 		Hints: []string{"Startup finished in", "graphical.target", "multi-user.target",
@@ -41,7 +49,11 @@ var refused = []*attach.Kind{
 		Refused: "perf sched replay runs a recorded load again by threads of its own: it says nothing of the service. The same recording says it: perf sched latency"},
 }
 
-var recorded = pattern.New(`^\[ perf record: (?:Woken up|Captured and wrote) .*\]$`)
+var (
+	recorded = pattern.New(`^(?:\[ perf record: (?:Woken up|Captured and wrote) .*\]$|(?:info|warning|WARNING): Kernel address maps \(/proc|WARNING: Kernel address maps|Couldn't record kernel reference relocation symbol|Symbol resolution may be skewed if relocation|Check /proc/kallsyms permission or run as root|check /proc/sys/kernel/kptr_restrict|Samples in kernel (?:functions|modules) (?:may not|won't) be resolved|file is not found in the buildid cache|Lowering default frequency rate|Please consider tweaking /proc/sys/kernel/perf_event_max_sample_rate|Processed \d+ events and lost \d+|Check IO/CPU overload!|Failed to open \S+, continuing without symbols|no symbols found in \S+, maybe install a debug package|(?:No kallsyms or vmlinux with build-id|\[kernel\.kallsyms\] with build id) \S+)`)
+	// "Processed 91202 events and lost 11 chunks!"
+	lostEvents = pattern.New(`^Processed \d+ events and lost \d+`)
+)
 
 // linesLike claims lines of a form, if there are enough of them.
 func linesLike(least int, form *pattern.Regexp) func([]paste.Line) int {

@@ -79,6 +79,17 @@ func (l *ownLimits) line(text string, c *tracedCall) {
 	o.n, o.least = o.n+1, min(o.least, limit)
 }
 
+// leastPolls is how many calls in vain are a loop that polls, and worth a word beside their times.
+const leastPolls = 3
+
+// most is how many calls of one name ended so.
+func (l *ownLimits) most() (n int) {
+	for _, o := range l.by {
+		n = max(n, o.n)
+	}
+	return n
+}
+
 // polledFor says what a poll waits for: "POLLOUT of fd 7, POLLIN of fd 9".
 func polledFor(set string) string {
 	var out []string

@@ -3,6 +3,7 @@ package profiler
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
@@ -11,8 +12,8 @@ import (
 )
 
 var (
-	straceLines = &attach.Kind{Name: "strace", Claim: claimStrace, Read: readStrace}
-	ltraceLines = &attach.Kind{Name: "ltrace", Claim: claimLtrace, Read: readLtrace, Yields: []string{"strace"}}
+	straceLines = &attach.Kind{Name: "strace", Claim: claimStrace, Read: readStrace, Reports: true}
+	ltraceLines = &attach.Kind{Name: "ltrace", Claim: claimLtrace, Read: readLtrace, Yields: []string{"strace"}, Reports: true}
 	perfTrace   = &attach.Kind{Name: "perf trace", Claim: claimPerfTrace, Read: readPerfTrace,
 		Hints: []string{" ms): ", "): ", ": ... [continued]"}}
 )
@@ -346,6 +347,9 @@ func (t *callTrace) reading(title, slows string) attach.Reading {
 	}
 	for _, s := range sums[:min(figures, len(sums))] {
 		r.Figures = append(r.Figures, s.says())
+	}
+	if line := t.limits.says(); t.timed && t.limits.most() >= leastPolls {
+		r.Figures = slices.Insert(r.Figures, 1, line)
 	}
 	if line := t.unended(); line != "" {
 		r.Figures = append(r.Figures, line)
