@@ -59,7 +59,8 @@ func perfTopHead(text string) bool {
 func perfHeaderField(rest string) bool {
 	name, _, ok := strings.Cut(rest, " : ")
 	if !ok {
-		return strings.HasPrefix(rest, "captured on") || strings.HasPrefix(rest, "event : name") ||
+		return strings.HasPrefix(rest, "pmu mappings:") || strings.Contains(rest, " pmu capabilities:") ||
+			strings.HasSuffix(rest, "info available, use -I to display") || strings.HasPrefix(rest, "captured on") || strings.HasPrefix(rest, "event : name") ||
 			strings.HasPrefix(rest, "node") || strings.HasPrefix(rest, "missing features")
 	}
 	first, _, _ := strings.Cut(strings.TrimSpace(name), " ")

@@ -213,7 +213,7 @@ func delayMeaning(r *attach.Reading, waited, run, n, longest float64) {
 		r.State = attach.Healthy
 		r.Means = fmt.Sprintf("Tasks got a CPU at once: they waited %s ms in the mean and %s ms at most.", trim(waited/n), trim(longest))
 		r.Signs = append(r.Signs, attach.Sign{Cause: "cpu-contention", Grade: attach.Against, Share: share})
-	case share < 0.10, waited/n < 0.5 && longest < fewLong:
+	case share < 0.10, waited/n < 0.5 && longest < fewLong && (longest < 5 || waited+run < 1000): // short, or of little
 		r.Means = fmt.Sprintf("Tasks waited %s of the time in which they wanted a CPU, and at most %s ms.", pct(share), trim(longest))
 	default:
 		proof := fmt.Sprintf("tasks waited %s of the time in which they wanted a CPU, %s ms in the mean and %s ms at most", pct(share), trim(waited/n), trim(longest))

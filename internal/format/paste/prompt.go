@@ -129,7 +129,7 @@ func commandAfter(text string) bool {
 		}
 		// "top - 10:00:00 up" and "free  shared" are no commands.
 		return rest == "" || !strings.HasPrefix(rest, " ") && !strings.HasPrefix(rest, "- ") &&
-			!strings.HasPrefix(rest, "= ") &&
+			!strings.HasPrefix(rest, "= ") && !strings.HasPrefix(rest, ": ") &&
 			!strings.Contains(rest, " : ")
 	}
 }
