@@ -269,7 +269,7 @@ func (p *picture) readAlike(r *attach.Reading) {
 		return
 	}
 	r.State = attach.CannotTell
-	r.Means = fmt.Sprintf("nobody waits for a lock; the %d that wait alike in %s are workers which nobody gives work, which is their rest, or are left behind and never end: this one dump does not tell", g.n, g.at.fn)
+	r.Means = fmt.Sprintf("nobody waits for a lock; the %d that wait alike in %s are workers which nobody gives work, which is their rest, wait for an answer that does not come, or are left behind: this one dump does not tell", g.n, g.at.fn)
 	r.Next = append(r.Next, attach.Next{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=1' a minute later", Why: "a number that only grows, while the load does not, is a leak"})
 }
 

@@ -75,7 +75,7 @@ func detailLine(s string) string {
 		return ""
 	}
 	switch {
-	case head[0] == 'P' && strings.HasPrefix(rest, "status=") && strings.Contains(rest, "schedtick="),
+	case head[0] == 'P' && strings.HasPrefix(rest, "status=") && strings.Contains(rest, "tick="), // "tick" until Go 1.1
 		head[0] == 'M' && strings.HasPrefix(rest, "p=") && strings.Contains(rest, "curg="),
 		head[0] == 'G' && strings.HasPrefix(rest, "status=") && strings.Contains(rest, "lockedm="):
 		return head

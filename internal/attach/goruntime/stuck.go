@@ -3,6 +3,7 @@ package goruntime
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/whystall/whystall/internal/attach"
@@ -11,7 +12,7 @@ import (
 // readStuck says what goroutines wait for that should not wait for long, or for which nothing of
 // the program is to blame.
 func (p *picture) readStuck(r *attach.Reading) {
-	for _, read := range []func(*attach.Reading){p.readFork, p.readSleepers, p.readAssists, p.readSelf, p.readHeaders} {
+	for _, read := range []func(*attach.Reading){p.readFork, p.readNil, p.readWriters, p.readSleepers, p.readAssists, p.readSelf, p.readHeaders} {
 		if len(r.Signs) > 0 || r.Means != "" {
 			return
 		}
@@ -45,6 +46,40 @@ func (p *picture) readFork(r *attach.Reading) {
 	r.Signs = append(r.Signs, attach.Sign{Cause: "syscall-stall", Grade: attach.Candidate, Proof: []string{line}})
 	r.Next = append(r.Next, attach.Next{Command: "ps -o pid,stat,wchan:32,cmd --ppid PID",
 		Why: "says where in the kernel the child is"})
+}
+
+// readNil says that a goroutine waits at a channel that is nil.
+func (p *picture) readNil(r *attach.Reading) {
+	i := p.first(func(s *stack, _ wait) bool { return strings.Contains(s.state, "(nil chan)") })
+	if i < 0 {
+		return
+	}
+	r.Figures = append([]string{does(p.stacks[i], p.waits[i])}, r.Figures...)
+	r.State = attach.CannotTell
+	r.Means = "a goroutine waits at a channel that is nil: nothing can ever wake it, which is a bug"
+	r.Not = "that a request waits for it"
+}
+
+// readWriters says that who should read from a connection does not.
+func (p *picture) readWriters(r *attach.Reading) {
+	n, most := 0, -1
+	for i, s := range p.stacks {
+		if p.waits[i].kind == waitNet && s.minutes > 0 && s.has("internal/poll.(*pollDesc).waitWrite", "net.(*pollDesc).WaitWrite") {
+			if n += s.count; most < 0 || s.minutes > p.stacks[most].minutes {
+				most = i
+			}
+		}
+	}
+	if n == 0 {
+		return
+	}
+	s := p.stacks[most]
+	r.Figures = append([]string{count(n, "goroutine waits", "goroutines wait") + " to write" + longest(n, s.minutes),
+		does(s, p.waits[most])}, r.Figures...)
+	r.State = attach.CannotTell
+	r.Means = "a write to a connection or a pipe has not come through for minutes: the other side does not read, or nothing gets there"
+	r.Not = "who waits for it meanwhile"
+	r.Next = append(r.Next, attach.Next{Command: "ss -tnpo state established", Why: "a Send-Q that stays says which connection it is"})
 }
 
 // readSleepers compares how long goroutines sleep with what they asked for.
