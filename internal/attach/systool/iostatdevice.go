@@ -107,7 +107,8 @@ func (d device) String() string {
 	var parts []string
 	if d.rawait > 0 || d.wawait > 0 {
 		for _, c := range []string{"r_await", "w_await"} {
-			if ms := map[string]float64{"r_await": d.rawait, "w_await": d.wawait}[c]; d.has[c] {
+			rate := map[string]float64{"r_await": d.reads, "w_await": d.writes}[c]
+			if ms := map[string]float64{"r_await": d.rawait, "w_await": d.wawait}[c]; d.has[c] && rate+ms > 0 {
 				parts = append(parts, c+" "+plain(ms)+" ms")
 			}
 		}
