@@ -22,7 +22,7 @@ func claimCommaRows(lines []paste.Line) int {
 	n, rows := 1, 0
 	for i := 1; i < len(lines) && i < n+mostOfStatement && lines[i].Command == ""; i++ {
 		text := strings.TrimSpace(lines[i].Text)
-		if text == "" {
+		if text == "" && !lines[i].Elided {
 			break
 		}
 		if procQuoted.MatchString(text) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
 	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
@@ -65,7 +66,17 @@ func readPlanOf(server string, nodes []*node, p *attach.Part) attach.Reading {
 	}
 	r.Title = fmt.Sprintf("%s EXPLAIN ANALYZE, %s, %s", server, attach.Plural(len(nodes), "node"), dur(total))
 	return planTimes{total: total, plan: plan, io: io, more: pgBesides(p.Lines), mysql: server == "MySQL", topless: !timed &&
-		nodes[0].loops > 1}.run(r, nodes)
+		(nodes[0].loops > 1 || server != "MySQL" && startsBelow(p.Lines))}.run(r, nodes)
+}
+
+// startsBelow reports whether the first node is drawn below another one, which is not in the text.
+func startsBelow(lines []paste.Line) bool {
+	for _, l := range lines {
+		if pgIsNode.MatchString(l.Text) {
+			return strings.HasPrefix(strings.TrimLeft(l.Text, " \t|\""), "->")
+		}
+	}
+	return false
 }
 
 // unrun says what a plan without times says.
@@ -174,6 +185,10 @@ func (t planTimes) run(r *result, nodes []*node) attach.Reading {
 	r.Not = "The times of one run, and with the cost of measuring; time before and after it is not in it."
 	if t.total+t.plan < 0.1 {
 		r.Means = "It was fast when it was explained."
+		if t.topless {
+			r.Means = "What is shown was fast; what the whole statement took is not in it."
+			return r.done(attach.CannotTell)
+		}
 		return r.done(attach.Healthy)
 	}
 	t.where(r, nodes, worst, line)
@@ -343,7 +358,7 @@ func (t planTimes) where(r *result, nodes []*node, worst *node, line string) {
 			"says whether the estimates, and with them the plan, change")
 		return
 	}
-	why := "the estimates are near the rows found, so new statistics are not the first thing to try"
+	why := "no estimate is more than ten times off, so new statistics are not the first thing to try"
 	if !slices.ContainsFunc(nodes, func(n *node) bool { return n.est >= 0 }) {
 		why = "EXPLAIN with COSTS on has the estimates too: whether new statistics would help"
 	}

@@ -154,6 +154,8 @@ func (s *bouncerSaid) tell(r *result) attach.Reading {
 	case len(s.query) > 0 && len(s.waited) > 0:
 		r.Means = "Queries are answered fast in the mean, and hardly anybody waits for a connection."
 		return r.done(attach.Healthy)
+	case slices.Max(append(s.query, 0)) >= quick:
+		r.Means = "Queries are fast as a rule, and slow in the mean of single lines; whether clients wait for a connection is not in them."
 	default:
 		r.Means = "These lines tell of no wait for a connection; whether there is one, they need not say."
 		return r.done(attach.CannotTell)

@@ -107,6 +107,7 @@ type pgEvents struct {
 	refused   int // connections for which no slot was free
 	deadlocks int
 	cycle     []string // who waits for whom in a deadlock
+	records   int      // lines of the log's own, and not parts of them
 	errors    int
 	failed    string // what the first of them says
 	gaveUp    int    // statements that ended at lock_timeout
@@ -240,7 +241,11 @@ func (e *pgEvents) judge(r *result, kept bool) attach.Reading {
 		return r.done(attach.CannotTell)
 	}
 	r.Not = "It has lock waits only with log_lock_waits, and statements only above log_min_duration_statement."
-	if e.errors > 0 {
+	switch {
+	case e.records == 0:
+		r.Means = "These lines are parts of records of the log, whose first lines are not here."
+		return r.done(attach.CannotTell)
+	case e.errors > 0:
 		r.Means += " But something failed: its errors say what."
 		return r.done(attach.CannotTell)
 	}
@@ -258,6 +263,9 @@ func (e *pgEvents) over(least float64) (n int) {
 }
 
 func (e *pgEvents) line(text string) {
+	if pgAnyLog.MatchString(text) || pgCSV.MatchString(text) || pgTook.MatchString(text) || pgCheck.MatchString(text) {
+		e.records++
+	}
 	m := pgWait.FindStringSubmatch(text)
 	if m == nil {
 		if m = pgGot.FindStringSubmatch(text); m != nil {

@@ -1,6 +1,7 @@
 package database
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -200,22 +201,30 @@ var dumpSlow = &attach.Kind{
 	Name:  "mysqldumpslow",
 	Hints: []string{"Count: ", "Reading mysql slow query log"},
 	Claim: func(lines []paste.Line) int {
-		own := 0
-		n := attach.ClaimWhile(lines, func(i int, text string) bool {
-			t := strings.TrimSpace(text)
-			if dumpRow.MatchString(t) {
+		own, n := 0, 0
+		for i, l := range lines {
+			t := strings.TrimSpace(l.Text)
+			below := i > 0 && dumpRow.MatchString(strings.TrimSpace(lines[i-1].Text))
+			switch {
+			case i > 0 && l.Command != "" && !below: // a statement at the start of its line is one
+				return attach.ClaimIf(own > 0, n)
+			case dumpRow.MatchString(t):
 				own++
-				return true
+				n = i + 1
+			case i == 0 && strings.HasPrefix(t, "Reading mysql slow query log from "), below,
+				own > 0 && (strings.HasPrefix(l.Text, "  ") || isSQL(t)):
+				n = i + 1
+			case t == "" && i > 0:
+			default:
+				return attach.ClaimIf(own > 0, n)
 			}
-			return i == 0 && strings.HasPrefix(t, "Reading mysql slow query log from ") ||
-				own > 0 && strings.HasPrefix(text, "  ")
-		})
+		}
 		return attach.ClaimIf(own > 0, n)
 	},
 	Read: func(p *attach.Part) attach.Reading {
 		r := &result{}
 		by, says := map[string]float64{}, map[string]string{}
-		total, locked := 0.0, 0.0
+		total, locked, most := 0.0, 0.0, 0.0
 		for i, l := range p.Lines {
 			m := dumpRow.FindStringSubmatch(strings.TrimSpace(l.Text))
 			if m == nil || i+1 >= len(p.Lines) {
@@ -224,18 +233,30 @@ var dumpSlow = &attach.Kind{
 			n, _ := number(m[1])
 			s, _ := number(m[2])
 			k, _ := number(m[3])
-			text := short(p.Lines[i+1].Text)
+			text := short(cmp.Or(strings.TrimSpace(p.Lines[i+1].Text), p.Lines[i+1].Command))
+			most = max(most, s)
 			by[text] += n * s
 			total += n * s
 			locked += n * k
-			says[text] = fmt.Sprintf("%s calls of %s in the mean (locks %s): %s", count(n), dur(s), dur(k), text)
+			each := dur(s)
+			if s == 0 { // two decimals are printed
+				each = "less than 10 ms"
+			}
+			says[text] = fmt.Sprintf("%s calls of %s in the mean (locks %s): %s", count(n), each, dur(k), text)
 		}
-		r.Title = fmt.Sprintf("mysqldumpslow, %d kinds of statements, %s in all", len(by), dur(total))
+		r.Title = fmt.Sprintf("mysqldumpslow, %s", attach.Plural(len(by), "kind")+" of statements")
+		if total > 0 {
+			r.Title += ", " + dur(total) + " in all"
+		}
 		for _, n := range attach.Largest(by)[:min(2, len(by))] {
 			r.figure(says[n])
 		}
 		r.Not = "A slow log holds slow statements only."
 		r.Means = "It names the statements that took most of the logged time; what they waited for is not in it."
+		if len(by) > 0 && most < quick {
+			r.Means = fmt.Sprintf("Each kind of statement took less than %s in the mean: they are in the log, and not slow.", dur(quick))
+			return r.done(attach.Healthy)
+		}
 		if total > 0 && locked >= total/2 {
 			line := fmt.Sprintf("waits for locks: %s of %s", dur(locked), dur(total))
 			r.figure(line)

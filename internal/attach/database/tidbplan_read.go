@@ -173,7 +173,7 @@ func tellLeaf(r *result, ops []*operator, leaf *operator, total float64) {
 			gave += " and took " + dur(cross.time)
 		}
 		r.figure(gave)
-	case bad != nil && bad.act >= 100*max(1, bad.est) && !countsAll(ops, bad):
+	case bad != nil && bad.act >= 100*max(1, bad.est) && decides(ops):
 		where = "a plan that rests on a wrong estimate"
 		if strings.Contains(bad.text, "stats:pseudo") {
 			where = "a plan with an estimate that rests on no statistics (stats:pseudo)"
@@ -202,6 +202,8 @@ func tellLeaf(r *result, ops []*operator, leaf *operator, total float64) {
 			"a cartesian join gives each row of one side with each of the other")
 	case bad == nil && below:
 		r.next("EXPLAIN ANALYZE again, the whole of it", "names the operator that has the time")
+	case bad != nil && !decides(ops):
+		r.next("EXPLAIN ANALYZE again, with a condition or on TiFlash", "whether it has to read all of the table, and from where")
 	case bad == nil && strings.HasSuffix(leaf.spill, "MB"), bad == nil && strings.HasSuffix(leaf.spill, "GB"):
 		r.next("SET SESSION tidb_mem_quota_query = ..., then EXPLAIN ANALYZE again",
 			"whether it is faster where all of it fits in memory")

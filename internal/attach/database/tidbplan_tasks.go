@@ -106,14 +106,16 @@ func (o *operator) readFrom(store string) string {
 	return o.name + ", that is what " + store + " reads, the way to it, or what TiDB does with the rows"
 }
 
-// countsAll reports whether a misjudged operator is a full scan beside which no other way was
-// there. Without statistics its estimate is a guess at the size of the table: no plan changes that.
-func countsAll(ops []*operator, bad *operator) bool {
-	return strings.Contains(bad.name, "FullScan") && strings.Contains(bad.text, "stats:pseudo") &&
-		!slices.ContainsFunc(ops, func(o *operator) bool {
-			return strings.Contains(o.name, "Join") || strings.Contains(o.name, "Apply") ||
-				strings.Contains(o.name, "LookUp") || strings.Contains(o.name, "IndexMerge")
-		})
+// planChoices are parts of the names of operators that were chosen by estimates.
+var planChoices = []string{"Join", "Apply", "LookUp", "IndexMerge", "IndexRange", "IndexReader"}
+
+// decides reports whether a wrong estimate may have led to this plan: where a whole table is read
+// and nothing is joined, there was no other way, and the groups of an aggregation are counted after
+// its rows were read.
+func decides(ops []*operator) bool {
+	return slices.ContainsFunc(ops, func(o *operator) bool {
+		return slices.ContainsFunc(planChoices, func(word string) bool { return strings.Contains(o.name, word) })
+	})
 }
 
 // blockReads names the disk where reading blocks is much of what the store's tasks worked.

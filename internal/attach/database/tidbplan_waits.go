@@ -52,7 +52,7 @@ func (o *operator) poolWait(r *result, ops []*operator, total float64) bool {
 	if o.waited < 0.05 || !one && !many && !o.mostlyWaits(total) {
 		return false
 	}
-	line := fmt.Sprintf("tasks waited %s for a thread of "+o.store()+
+	line := fmt.Sprintf("tasks waited %s before they ran in "+o.store()+
 		", of %s by TiDB's clock (%s, %s)", dur(o.waited), dur(o.client), o.name,
 		attach.Plural(int(min(o.tasks, 1e9)), "task"))
 	if o.tasks > 1 {
@@ -76,6 +76,13 @@ func (o *operator) poolWait(r *result, ops []*operator, total float64) bool {
 	}
 	r.figure(line)
 	r.fact(FactPoolWait, o.waited*1e3, "")
+	if o.task == "root" && len(under(ops, o)) == 0 && !strings.Contains(o.text, "scan_detail:") {
+		// The row that tells a wait for a snapshot from one for a thread was cut off.
+		r.candidate("pool-exhaustion", line)
+		r.candidate("disk-wait", line)
+		r.Means = "Tasks waited in " + o.store() + " before they ran, for a thread of its read pool or for a snapshot: the rows below, which tell these apart, are not in the text."
+		return true
+	}
 	r.found("pool-exhaustion", finding.Possible, line, min(1, ratio(o.waited, total*max(1, o.tasks))))
 	r.Means = "Tasks waited in " + o.store() +
 		" before they ran, for a thread of its read pool or for a snapshot: its host or that instance was busy."

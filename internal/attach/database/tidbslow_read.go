@@ -13,6 +13,9 @@ import (
 	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
+// alone is a sum of waits, in s, that is long whatever the statement took, which is not in the text.
+const alone = 0.25
+
 var backoffKind = pattern.New(`^((?:Cop_b|B)ackoff_(\w+)_total_time)$`)
 
 // backoff sums the waits before retries, by kind.
@@ -38,6 +41,9 @@ func (e entry) backoff(r *result, q float64) {
 		return cmp.Or(cmp.Compare(b.s, a.s), cmp.Compare(backoffRank(a.kind), backoffRank(b.kind)),
 			cmp.Compare(a.kind, b.kind))
 	})
+	if len(list) > 0 && q == 0 && list[0].s < alone {
+		r.Means = "It waited before retries, and not for long; how long the statement took is not in these lines."
+	}
 	for i, w := range list {
 		if i > 1 || w.s < 0.02 || w.s < q/20 {
 			break
@@ -47,7 +53,7 @@ func (e entry) backoff(r *result, q float64) {
 			line = fmt.Sprintf("backoff %s: %s times, %s in all", w.kind, w.times, dur(w.s))
 		}
 		r.figure(line)
-		if i == 0 && (q == 0 || w.s >= 0.3*q) {
+		if i == 0 && (q == 0 && w.s >= alone || q > 0 && w.s >= 0.3*q) {
 			r.outside(backoffWhere(w.kind), line, ratio(w.s, q))
 			if e.n("Num_cop_tasks") > 1 || w.times != "" && w.times != "1" {
 				r.Not = "It is a sum over requests of which some run at the same time: the statement waited no longer than that, and perhaps less."
