@@ -29,7 +29,8 @@ const (
 // result gathers what a kind says, in the order in which it matters.
 type result struct {
 	attach.Reading
-	partial bool // the client counted more rows than are in the text
+	partial bool   // the client counted more rows than are in the text
+	read    string // how much a plan read for what it gives
 }
 
 // shown stands behind a sentence about all rows, where some of them are not in the text.

@@ -16,10 +16,11 @@ var mongoExplain = &attach.Kind{
 	Name: "MongoDB explain",
 	Hints: []string{"{", "executionStats", "winningPlan", "queryPlanner", "executionTimeMillis",
 		"totalDocsExamined"},
+	Yields:  []string{"MongoDB slow log", "MongoDB slow operation", "MongoDB late serverStatus"},
 	Reports: true, // each is of one statement
 	Claim: func(lines []paste.Line) int {
 		first := strings.TrimSpace(lines[0].Text)
-		if !strings.HasPrefix(first, "{") && !explainWord.MatchString(first) {
+		if !strings.HasPrefix(first, "{") && !explainFirst.MatchString(first) {
 			return 0
 		}
 		n, depth, own := 0, 0, 0
@@ -43,6 +44,7 @@ var mongoExplain = &attach.Kind{
 
 var (
 	explainWord  = pattern.New(`"?\b(?:executionStats|executionTimeMillis|totalDocsExamined|totalKeysExamined|winningPlan|rejectedPlans|queryPlanner|nscannedObjects|nscanned)\b"? ?: ?|"cursor" : "(?:Basic|Btree)Cursor`)
+	explainFirst = pattern.New(`^"?(?:executionStats|winningPlan|queryPlanner|executionTimeMillis|totalDocsExamined|nReturned|cursor)"? ?: ?`)
 	explainMS    = pattern.New(`"?\b(?:executionTimeMillis|millis)"? ?: ?(?:NumberInt\()?(\d+)`)
 	explainDocs  = pattern.New(`"?\b(?:totalDocsExamined|nscannedObjects)"? ?: ?(?:NumberInt\()?(\d+)`)
 	explainKeys  = pattern.New(`"?\b(?:totalKeysExamined|nscanned)"? ?: ?(?:NumberInt\()?(\d+)`)

@@ -137,20 +137,17 @@ func (t planTimes) run(r *result, nodes []*node) attach.Reading {
 		line = all + ", the largest of its nodes is " + in + own + " (" + percent(worst.self, t.total) + ")"
 	}
 	r.figure(line)
-	vain := worst.removed >= manyRemoved && worst.removed >= 3*worst.act*max(1, worst.loops)
-	if text := readMost(nodes, t.topless); text != "" && !vain {
-		r.figure(text)
-	}
 	if t.total+t.plan >= 0.1 {
 		t.more.say(r, t.total)
-	}
-	if text := t.repeated(nodes, worst); text != "" {
-		r.figure(text)
 	}
 	if n := worstGuess(nodes); n != nil && t.total+t.plan >= 0.1 {
 		r.figure(fmt.Sprintf("%s: estimated %s rows, found %s", n.name, count(n.est), count(n.act)))
 	}
-	if worst.act >= 0 && vain {
+	vain := worst.act >= 0 && worst.removed >= manyRemoved && worst.removed >= 3*worst.act*max(1, worst.loops)
+	if text := readMost(nodes, t.topless); text != "" && !vain {
+		r.figure(text)
+	}
+	if vain {
 		gave := "for about " + count(worst.act*max(1, worst.loops)) + " that it gave"
 		switch { // rows are the mean of its runs, and rounded
 		case worst.loops <= 1:
@@ -159,6 +156,9 @@ func (t planTimes) run(r *result, nodes []*node) attach.Reading {
 			gave = "and gave on average less than one a run"
 		}
 		r.figure(fmt.Sprintf("it threw away about %s rows (Rows Removed by Filter), %s", count(worst.removed), gave))
+	}
+	if text := t.repeated(nodes, worst); text != "" {
+		r.figure(text)
 	}
 	if worst.spill > 0 {
 		line := "it had more than fits in work_mem: " + bytesText(worst.spill) + " went to files on disk and back"

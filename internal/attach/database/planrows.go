@@ -36,21 +36,30 @@ func (r *result) second(text string) {
 
 var planChanges = pattern.New(`^(?:Insert|Update|Delete|Replace|Merge|ModifyTable|Import|Load|Foreign_Key|LockRows)`)
 
-// tellRead puts behind the first figure how much a plan of TiDB read.
-func tellRead(r *result, ops []*operator) {
+// planRead says how much a plan of TiDB read for what it gives. Of keys those count that are no old
+// or deleted ones; where most are, that is told by itself.
+func planRead(ops []*operator) string {
 	if !isPlanRoot(ops[0].text) || planChanges.MatchString(ops[0].name) {
-		return
+		return ""
 	}
 	most, read, what := ops[0], -1.0, ""
 	for _, o := range ops {
-		if o.keys > read {
-			most, read, what = o, o.keys, "keys"
+		if o.vain() {
+			return ""
+		}
+		if o.used > read {
+			most, read, what = o, o.used, "keys"
+			for _, below := range under(ops, o) { // the row above has what all tasks did
+				if strings.Contains(below.name, "Scan") && below.task == o.task {
+					most = below
+				}
+			}
 		}
 		if strings.Contains(o.name, "Scan") && o.act >= read {
 			most, read, what = o, o.act, "rows"
 		}
 	}
-	r.second(readFor(most.name, what, read, ops[0].act))
+	return readFor(most.name, what, read, ops[0].act)
 }
 
 // readMost is that of a plan of PostgreSQL or MySQL; "" as well where what it threw away is told.

@@ -289,7 +289,7 @@ func (e *pgEvents) line(text string) {
 		ms, _ := number(m[1])
 		if ms > e.mostMS {
 			if e.mostMS, e.slowest = ms, ""; pgText.MatchString(text) {
-				e.slowest = pgText.FindStringSubmatch(text)[1]
+				e.slowest, _, _ = strings.Cut(pgText.FindStringSubmatch(text)[1], `",,`) // CSV goes on
 			}
 		}
 		e.durations = append(e.durations, ms/1e3)

@@ -21,12 +21,13 @@ func readTiDBPlan(p *attach.Part) attach.Reading {
 		r.Title = fmt.Sprintf("TiDB EXPLAIN ANALYZE without its start, %s, which took %s", attach.Plural(len(ops), "operator"), dur(total))
 	}
 	r.fact(FactStatement, max(total, statement)*1e3, "")
+	r.read = planRead(ops)
 	if statement > 0.1 && statement > 4*total {
 		earlyTime(r, total, statement)
 	} else if !lostBetween(r, ops, total) {
 		whereInPlan(r, ops, total)
 	}
-	tellRead(r, ops)
+	r.second(r.read)
 	if total < 0.1 && len(r.Signs) == 0 && cut {
 		r.Means = "What is shown was fast; what the whole statement took is not in it."
 		return r.done(attach.CannotTell)
@@ -223,7 +224,7 @@ func (o *operator) scans(r *result, ops []*operator) {
 		r.figure(fmt.Sprintf("%s keys scanned for %s processed: old versions or deleted keys",
 			count(o.keys), count(o.used)))
 		askSafePoint(r)
-	case o.keys > 0:
+	case o.keys > 0 && r.read == "":
 		r.figure(fmt.Sprintf("%s keys scanned", count(o.keys)))
 	default:
 		deadKeys(r, ops)

@@ -35,11 +35,14 @@ func (o *operator) oneByOne(r *result, total float64) bool {
 	return true
 }
 
+// vain reports whether an operator scans far more keys than it can use.
+func (o *operator) vain() bool { return o.keys >= 1e4 && o.keys >= 10*max(1, o.used) }
+
 // deadKeys names the operator that scans far more keys than it can use.
 func deadKeys(r *result, ops []*operator) {
 	var worst *operator
 	for _, o := range ops {
-		if o.keys >= 1e4 && o.keys >= 10*max(1, o.used) && (worst == nil || o.keys > worst.keys) {
+		if o.vain() && (worst == nil || o.keys > worst.keys) {
 			worst = o
 		}
 	}
