@@ -217,14 +217,14 @@ func (e *pgEvents) judge(r *result, kept bool) attach.Reading {
 		return r.done(attach.Healthy)
 	case e.asleep > 0 && e.asleep == e.over(0.1):
 		r.Means = "The slow statements call pg_sleep: they take the time on purpose."
-		r.Not = "Only statements above the threshold are in it."
+		r.Not = "As a rule only statements above log_min_duration_statement are in it."
 		return r.done(attach.Healthy)
 	case len(e.durations) > 0:
 		r.Means = "Statements took long; the log does not say what they waited for."
 		if slow := e.over(0.1); attach.Median(e.durations) < quick && slow*20 <= len(e.durations) {
 			r.Means = fmt.Sprintf("Nearly all of these statements were fast; %d of %d took 100 ms or longer, and the log does not say what for.", slow, len(e.durations))
 		}
-		r.Not = "Only statements above the threshold are in it."
+		r.Not = "As a rule only statements above log_min_duration_statement are in it."
 		r.next("EXPLAIN (ANALYZE, BUFFERS) the statement", "shows where its time goes")
 		r.next("psql -c 'SELECT pid, wait_event_type, wait_event, state, query FROM pg_stat_activity'", "shows what they wait for, while it is slow")
 		return r.done(attach.CannotTell)

@@ -13,7 +13,7 @@ import (
 	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
-// alone is a sum of waits, in s, that is long whatever the statement took, which is not in the text.
+// alone is a sum of waits, in s, that is long whatever the statement took, which the text lacks.
 const alone = 0.25
 
 var backoffKind = pattern.New(`^((?:Cop_b|B)ackoff_(\w+)_total_time)$`)
