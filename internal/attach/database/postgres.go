@@ -213,7 +213,7 @@ func (e *pgEvents) judge(r *result, kept bool) attach.Reading {
 		return r.done(attach.CannotTell)
 	case len(e.durations) > 0 && slices.Max(e.durations) < 0.1:
 		r.Means = "No statement took 100 ms: the log's threshold is low, and these statements were fast."
-		r.Not = "Only statements above the threshold are in it, and lock waits only with log_lock_waits."
+		r.Not = "As a rule only statements above log_min_duration_statement are in it, and lock waits only with log_lock_waits."
 		return r.done(attach.Healthy)
 	case e.asleep > 0 && e.asleep == e.over(0.1):
 		r.Means = "The slow statements call pg_sleep: they take the time on purpose."

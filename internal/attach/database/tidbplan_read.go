@@ -188,7 +188,7 @@ func tellLeaf(r *result, ops []*operator, leaf *operator, total float64) {
 	switch {
 	case bad != nil && bad != leaf:
 		r.figure(fmt.Sprintf("%s: estimated %s rows, found %s", bad.name, count(bad.est), count(bad.act)))
-	case bad == nil && big.act > 1e5 && big != leaf && cross == nil && (big.act > leaf.act || leaf.est < 0):
+	case bad == nil && r.read == "" && big.act > 1e5 && big != leaf && cross == nil && (big.act > leaf.act || leaf.est < 0):
 		r.figure(fmt.Sprintf("%s gave %s rows", big.name, count(big.act)))
 	}
 	applied(r, ops, leaf)
