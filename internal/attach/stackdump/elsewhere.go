@@ -179,6 +179,9 @@ func (d *dump) quiet(r *attach.Reading, t tally, list []*convoy) {
 	}
 }
 
+// fewThreads is how many threads a text has at least that says something of a program's health.
+const fewThreads = 3
+
 // open takes back that all is well where a thread does more than wait for work: whether it always
 // stands there, and for what it waits deep in its work, one dump does not say.
 func (d *dump) open(r *attach.Reading, t tally) {
@@ -189,7 +192,9 @@ func (d *dump) open(r *attach.Reading, t tally) {
 		return th.doing == running && (len(th.frames) == 0 || dumpers.find(th.frames[:1], anything) < 0) ||
 			(th.doing == signal || th.events) && th.deep()
 	})
-	if works == 0 && t.lock+t.remote+t.table+t.disk+t.pooled+t.room == 0 {
+	shown := t.total - d.frameless()
+	if works == 0 && shown >= fewThreads && t.signal*2 < shown &&
+		t.lock+t.remote+t.table+t.disk+t.pooled+t.room == 0 {
 		return
 	}
 	r.State = attach.CannotTell

@@ -93,6 +93,9 @@ func (d *dump) few(r *attach.Reading) {
 	r.Figures = append([]string{fmt.Sprintf("%s with frames: %s", threads(len(words)),
 		strings.Join(words, "; "))}, r.Figures...)
 	r.Not = "What other threads of the program do: the text shows no more with frames, and may be shortened."
+	if r.State == attach.Healthy {
+		r.State = attach.CannotTell
+	}
 }
 
 // hard reports threads that computed most of the time since they started.

@@ -27,7 +27,7 @@ func (d *dump) partial(r *attach.Reading) {
 		r.Who.TID = d.threads[0].id
 	}
 	joins := d.count(func(t *thread) bool { return t.joins })
-	if r.State == attach.Healthy && joins > 0 && joins < d.total() &&
+	if len(r.Signs) == 0 && joins > 0 && joins < d.total() &&
 		d.count(func(t *thread) bool { return t.joins || t.doing == signal }) == d.total() {
 		r.State = attach.CannotTell
 		r.Means = "A thread waits for another one to end, and all others here wait for a signal: where that never comes, they hang."

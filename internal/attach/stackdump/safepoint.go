@@ -182,6 +182,9 @@ func readSafepoint(p *attach.Part) attach.Reading {
 		r.Next = append(r.Next, attach.Next{Command: "java -Xlog:gc*,safepoint ...",
 			Why: "has the time of each stop, and what it was for"})
 		return r
+	case s.most < longStop && len(s.took) == 1:
+		r.Means = "It is no long stop, and one says nothing of the others."
+		return r
 	case s.most < longStop && stopped < muchStopped:
 		r.State, r.Means = attach.Healthy, "No stop is long enough for requests to feel it."
 		return r
