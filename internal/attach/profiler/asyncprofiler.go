@@ -110,6 +110,7 @@ func readAsync(p *attach.Part) attach.Reading {
 		best.samples[i].bare = len(best.samples[i].program)+len(best.samples[i].kernel) == 0
 	}
 	r := best.reading()
+	demote(&r) // with wall time threads without work are in most samples
 	samples := attach.Plural(best.number, "sample")
 	if taken > best.number {
 		samples = fmt.Sprintf("%s, %d of them in what is here", attach.Plural(taken, "sample"), best.number)

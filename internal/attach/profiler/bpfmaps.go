@@ -118,7 +118,7 @@ func readMaps(p *attach.Part) attach.Reading {
 		}
 	}
 	if len(blocks) > 0 && len(blocks)*2 >= len(entries) {
-		return mapStacks(blocks, probed(p))
+		return mapStacks(blocks, p)
 	}
 	slices.SortStableFunc(entries, func(a, b mapEntry) int { return cmp.Compare(b.value, a.value) })
 	total := 0.0
@@ -163,8 +163,8 @@ func commentsOf(p *attach.Part) (out []string) {
 	return out
 }
 
-// mapStacks reads a map whose keys are stacks. Counts: the program counts at a probe.
-func mapStacks(blocks []stackBlock, counts bool) attach.Reading {
+// mapStacks reads a map whose keys are stacks. What they count, the program's text says.
+func mapStacks(blocks []stackBlock, p *attach.Part) attach.Reading {
 	total, off, samples := 0.0, 0.0, 0.0
 	for i := range blocks {
 		b := &blocks[i]
@@ -180,10 +180,14 @@ func mapStacks(blocks []stackBlock, counts bool) attach.Reading {
 		unitless(&r)
 		return r
 	}
-	if counts || oneProbe(blocks) {
+	if probed(p) || oneProbe(blocks) {
 		return countedStacks(blocks)
 	}
 	r := onCPUReading(blocks, "bpftrace stacks")
+	if strings.Contains(p.Command+p.Script, "profile:") {
+		return r
+	}
+	demote(&r)
 	r.Not = "That they are CPU samples is taken from the functions; counts of an event look the same."
 	return r
 }

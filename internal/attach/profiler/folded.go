@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
-	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/format/paste"
 	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
@@ -133,11 +132,7 @@ func readFolded(p *attach.Part) attach.Reading {
 	case inKernel >= 0.03*total && switched < 0.3*total && !oneProbe(blocks):
 		r := foldedTitle(onCPUReading(blocks, ""), "folded stacks, CPU samples by their functions", len(blocks), total)
 		r.Not = "That they are CPU samples is taken from the functions; counts of an event look the same. A CPU profile has no waiting in it."
-		for i := range r.Signs {
-			if r.Signs[i].Grade == attach.Found {
-				r.Signs[i].Sure = finding.Possible
-			}
-		}
+		demote(&r)
 		return r
 	}
 	r := foldedTitle(onCPUReading(blocks, ""), "folded stacks", len(blocks), total)
