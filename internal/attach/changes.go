@@ -170,6 +170,8 @@ func (s *sequel) text() string {
 		said = fmt.Sprintf("%s: %s and %s are two places (%s): side by side, without rates", kind.Name, first, last, s.why)
 	case kind.Scattered:
 		said = fmt.Sprintf("%s: %s and %s, side by side and without rates", kind.Name, first, last)
+	case len(rows) == 0 && s.apples():
+		return ""
 	default:
 		said = fmt.Sprintf("%s: nothing tells whether %s and %s are one place before and after, so no rate is made of them", kind.Name, first, last)
 	}
@@ -182,6 +184,16 @@ func spell(took time.Duration) string {
 		return finding.Duration(int64(took))
 	}
 	return strings.TrimSuffix(took.Round(time.Minute).String(), "0s")
+}
+
+// apples reports whether the readings have figures that are compared, and none of them in common:
+// they are of different things.
+func (s *sequel) apples() bool {
+	return !slices.ContainsFunc(s.told, func(t *Told) bool {
+		return !slices.ContainsFunc(t.Facts, func(f Fact) bool {
+			return slices.ContainsFunc(measures, func(m measure) bool { return m.name == f.Name })
+		})
+	})
 }
 
 // doubt is a word of caution where the readings are of two files and neither says whose it is.

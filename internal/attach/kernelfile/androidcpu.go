@@ -14,14 +14,17 @@ import (
 // androidCPU is what Android logs of the CPUs where an application does not respond: each process'
 // share of the time of one CPU, and the sum over all of them, from /proc/stat and its like.
 var androidCPU = &attach.Kind{
-	Name:  "CPU usage of Android",
+	Name: "CPU usage of Android", Reports: true,
 	Hints: []string{"CPU usage from ", "% TOTAL: ", "TOTAL: ", "% user + ", "% ", "Load: "},
 	Claim: func(lines []paste.Line) int {
-		if text := androidText(lines[0].Text); len(text) > 400 || !androidLine(text) {
+		if text := androidText(lines[0].Text); len(text) > 400 || !androidLine(text) && !anrHead(lines[0].Text) {
 			return 0
 		}
-		sure := false
+		sure := anrHead(lines[0].Text)
 		n := run(lines, func(t string) bool {
+			if anrHead(t) {
+				return true
+			}
 			t = androidText(t)
 			sure = sure || androidHead.MatchString(t) || androidSum.MatchString(t) || androidLoad.MatchString(t) ||
 				androidRow.MatchString(t) && strings.Contains(t, "% user + ")
@@ -43,6 +46,14 @@ var (
 	majorPart  = pattern.New(`(\d+) major`)
 	sharePart  = pattern.New(`(\d[\d.]*)% (user|kernel|iowait|irq|softirq)`)
 )
+
+// anrLine is what Android says of an application that does not respond, above the load.
+var anrLine = pattern.New(`^(?:ANR in (\S+)(?: .*)?|PID: \d+|Reason: (.+)|Parent: .*|ErrorId: .*|Frozen: .*)$`)
+
+// anrHead reports whether Android itself logged such a line.
+func anrHead(text string) bool {
+	return strings.Contains(text, "ActivityManager") && anrLine.MatchString(androidText(text))
+}
 
 func androidText(text string) string {
 	text = strings.TrimSpace(text)
@@ -78,12 +89,17 @@ func readAndroidCPU(p *attach.Part) attach.Reading {
 	}
 	var all []process
 	major, sums := 0.0, map[string]float64{}
-	load := ""
+	load, reason := "", ""
 	for _, l := range p.Lines {
 		t := androidText(l.Text)
+		if m := anrLine.FindStringSubmatch(t); m != nil && m[1] != "" {
+			r.Title += fmt.Sprintf(": %s did not respond", printed(m[1]))
+		} else if m != nil && m[2] != "" {
+			reason = "Android's reason: " + printed(m[2])
+		}
 		if m := androidHead.FindStringSubmatch(t); m != nil {
 			span := float(m[1]) - float(m[2])
-			r.Title = fmt.Sprintf("CPU usage over %s, as Android reports it", dur(max(span, -span)*1e6))
+			r.Title = strings.Replace(r.Title, "CPU usage,", fmt.Sprintf("CPU usage over %s,", dur(max(span, -span)*1e6)), 1)
 		}
 		if m := androidLoad.FindStringSubmatch(t); m != nil {
 			load = fmt.Sprintf("load %s over 1 minute, %s over 5, %s over 15", m[1], m[2], m[3])
@@ -130,6 +146,9 @@ func readAndroidCPU(p *attach.Part) attach.Reading {
 	}
 	if load != "" {
 		r.Figures = append(r.Figures, load)
+	}
+	if reason != "" {
+		r.Figures = append(r.Figures, reason)
 	}
 	if major > 0 {
 		r.Figures = append(r.Figures, number(major)+" major faults of the processes listed")

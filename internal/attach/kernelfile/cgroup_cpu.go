@@ -158,8 +158,14 @@ func (g cpuGroup) read() attach.Reading {
 		if grow.by("nr_periods")*period > 1.2e9*grow.seconds {
 			grow.seconds = 0 // more went on between the samples than the sleep that is known
 		}
-		r.Title += over(grow.seconds)
-		g.judge(&r, grow.by, quota, grow.seconds, "between the samples")
+		if last.has("nr_periods") == grow.to.has("nr_periods") && last.has("nr_throttled") == grow.to.has("nr_throttled") {
+			r.Title += over(grow.seconds)
+			g.judge(&r, grow.by, quota, grow.seconds, "between the samples")
+			return r
+		}
+		r.Boot = true // the first one was cut: the last one alone counts
+		r.Title += ", the first cut off"
+		g.judge(&r, func(n string) float64 { return last.get(n) }, quota, 0, "since the group was made")
 		return r
 	}
 	r.Boot = true
@@ -271,11 +277,19 @@ func (g cpuGroup) judge(r *attach.Reading, by func(string) float64, quota string
 			used += fmt.Sprintf(", %s of it in the kernel (%s)", dur(system), percent(ratio(system, u*1000)))
 		}
 	}
+	if last.has("nr_periods") && !last.has("nr_throttled") {
+		r.Figures = append([]string{number(periods) + " periods in which the group ran, " + since}, r.Figures...)
+		if used != "" {
+			r.Figures = append(r.Figures, used)
+		}
+		r.State, r.Means = attach.CannotTell, "How many of them it was throttled in (nr_throttled) is not in the paste."
+		return
+	}
 	if !last.has("nr_periods") || periods == 0 {
 		g.judgeUnlimited(r, last, used, throttled, ns, since)
 		return
 	}
-	figure := fmt.Sprintf("throttled in %s of its periods %s (%s of %s)", percent(share), since,
+	figure := fmt.Sprintf("throttled in %s of its periods %s (%s of %s)", nearly(share), since,
 		number(throttled), number(periods))
 	figures := []string{figure}
 	each := ratio(ns, throttled)
@@ -324,9 +338,9 @@ func (g cpuGroup) judge(r *attach.Reading, by func(string) float64, quota string
 		if seconds > 0 && ratio(ns, seconds*1e9) >= 0.10 {
 			sign.Sure = finding.Supported
 		}
-		r.Means = fmt.Sprintf("The group runs out of its CPU quota in %s of its periods and is stopped until the next.", percent(share))
+		r.Means = fmt.Sprintf("The group runs out of its CPU quota in %s of its periods and is stopped until the next.", nearly(share))
 		if r.Boot {
-			r.Means = fmt.Sprintf("Over its life the group ran out of its CPU quota in %s of its periods and was stopped until the next.", percent(share))
+			r.Means = fmt.Sprintf("Over its life the group ran out of its CPU quota in %s of its periods and was stopped until the next.", nearly(share))
 		}
 	}
 	if quota != "" && sign.Grade != attach.Against {

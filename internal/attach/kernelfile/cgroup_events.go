@@ -69,6 +69,8 @@ func (g memGroup) readEvents(r *attach.Reading) {
 	if ok && grow.fell == "" {
 		by := func(n ...string) float64 { return grow.by(n[0]) }
 		r.Title += fmt.Sprintf(", %d samples%s", len(g.events), over(grow.seconds))
+		last = grow.to
+		limited = last.has("max") || last.has("high")
 		r.Figures = append([]string{text(by) + " between the samples"}, r.Figures...)
 		if grow.seconds > 0 {
 			r.Facts = append(r.Facts, attach.Fact{Name: FactGroupMaxRate, Value: grow.by("max") / grow.seconds})

@@ -170,7 +170,8 @@ func (g memGroup) readStat(r *attach.Reading) float64 {
 	if m.has("anon_thp") || m.has("rss_huge") || m.has("total_rss_huge") {
 		r.Facts = append(r.Facts, attach.Fact{Name: FactGroupAnonHuge, Value: huge})
 	}
-	if limit := m.get("hierarchical_memory_limit"); limit > 0 && limit < 1<<60 && g.limit <= 0 {
+	hasAnon := m.has("anon") || m.has("rss") || m.has("total_rss")
+	if limit := m.get("hierarchical_memory_limit"); limit > 0 && limit < 1<<60 && g.limit <= 0 && hasAnon {
 		what, held := "anonymous", anon
 		if shared := get("shmem", "shmem"); shared > 0 {
 			what, held = "anonymous or tmpfs", anon+shared
@@ -187,7 +188,7 @@ func (g memGroup) readStat(r *attach.Reading) float64 {
 	}
 	if grow, ok := growth(g.all, g.stats, "pgfault", "total_pgfault", "pgmajfault", "pgscan"); ok && grow.fell == "" {
 		r.Title += fmt.Sprintf(", %d samples%s", len(g.stats), over(grow.seconds))
-		readStatGrowth(r, m, grow)
+		readStatGrowth(r, grow)
 	} else {
 		r.Boot = true
 		if len(g.stats) > 1 {
@@ -202,7 +203,7 @@ func (g memGroup) readStat(r *attach.Reading) float64 {
 const refaultRate = 1000
 
 // readStatGrowth says how a group's counters grew between two samples.
-func readStatGrowth(r *attach.Reading, m pairs, grow grown) {
+func readStatGrowth(r *attach.Reading, grow grown) {
 	both := func(name string) float64 { return grow.by(name) + grow.by("total_"+name) }
 	scan, major := grow.by("pgscan_direct"), both("pgmajfault")
 	refault := both("workingset_refault_file") + both("workingset_refault_anon") +
@@ -213,13 +214,15 @@ func readStatGrowth(r *attach.Reading, m pairs, grow grown) {
 		{"pgmajfault", grow.text(major, "major faults")},
 		{"workingset_refault", grow.text(refault, "pages") + " read again"},
 	} {
-		if hasCounter(m, c.name) || hasCounter(m, "total_"+c.name) {
+		if hasCounter(grow.to, c.name) || hasCounter(grow.to, "total_"+c.name) {
 			said = append(said, c.text)
 		}
 	}
-	if len(said) > 0 {
-		r.Figures = append([]string{strings.Join(said, ", ")}, r.Figures...)
+	if len(said) == 0 {
+		r.Boot = true // nothing in it is counted twice
+		return
 	}
+	r.Figures = append([]string{strings.Join(said, ", ")}, r.Figures...)
 	if enough(scan, grow.seconds, 1000, 1e5) {
 		r.State = attach.Ill
 		r.Means = "Threads of the group have to free memory themselves before they get any."

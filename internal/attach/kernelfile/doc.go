@@ -33,6 +33,7 @@
 //	smaps.go         smaps, smaps_rollup, maps
 //	numa_maps.go     memory by NUMA node
 //	stack.go         kernel stacks and wait channels
+//	waits_names.go   functions that say how a thread waits
 //	waits.go         what a kernel stack waits for, and which causes that fits
 //
 // Of cgroups, and files that only their names tell:

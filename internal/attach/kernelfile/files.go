@@ -93,7 +93,7 @@ func prefixed(l paste.Line) (p, content string, ok bool) {
 	for i := 0; i < min(len(text), longestPath); i++ {
 		switch text[i] {
 		case ' ', '\t':
-			content := strings.TrimSpace(text[i:])
+			content := strings.TrimSpace(strings.TrimLeft(strings.TrimSpace(text[i:]), "=:"))
 			return text[:i], content, limitFiles(path.Base(text[:i])) &&
 				!strings.HasPrefix(text, "=") && isValue(content, false)
 		case ':', '=':

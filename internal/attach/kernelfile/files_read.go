@@ -249,7 +249,7 @@ func merged(all []attach.Reading, files []file) attach.Reading {
 	if len(all) == 0 {
 		return attach.Reading{Title: "kernel files", State: attach.CannotTell, Means: "Nothing in them is known here."}
 	}
-	rank := map[attach.State]int{attach.Ill: 0, attach.CannotTell: 1, attach.Healthy: 2}
+	rank := map[attach.State]int{attach.Ill: 0, attach.CannotTell: 1, attach.Healthy: 2, attach.Context: 3}
 	slices.SortStableFunc(all, func(a, b attach.Reading) int { return cmp.Compare(rank[a.State], rank[b.State]) })
 	r := all[0]
 	if len(all) == 1 {

@@ -179,6 +179,9 @@ var interrupts = &attach.Kind{
 				r.Title += fmt.Sprintf(", %s by its columns", plural(cpus, "CPU", "CPUs"))
 			}
 		}
+		if text := columnsLeft(all[len(all)-1].lines, cpus); text != "" {
+			r.Title += text
+		}
 		when, dt := "since boot", 0.0
 		if len(all) > 1 {
 			if d, ok := tableGrowth(all, rows); ok {
@@ -225,6 +228,19 @@ var interrupts = &attach.Kind{
 		}
 		return r
 	},
+}
+
+// columnsLeft says that columns of CPUs were left out, or that CPUs are off: their numbers say so.
+func columnsLeft(lines []string, cpus int) string {
+	i := slices.IndexFunc(lines, cpuHeader.MatchString)
+	if i < 0 {
+		return ""
+	}
+	names := strings.Fields(lines[i])
+	if last, _ := strconv.Atoi(strings.TrimPrefix(names[len(names)-1], "CPU")); len(names) == cpus && last >= cpus {
+		return fmt.Sprintf(" listed, of %d or more", last+1)
+	}
+	return ""
 }
 
 // evenly is how much more than the mean of all CPUs one may have where work is even over them, and

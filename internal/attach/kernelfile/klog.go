@@ -185,13 +185,16 @@ func kernelText(l paste.Line) (rest string, own bool) {
 // POWER shows the stack's address as well, and a dot before names; syzbot adds the source's line.
 var frameLine = pattern.New(`^\s*(?:\[<[0-9a-fA-Fx]+>\] |\[[0-9a-f]{8,16}\] \[[0-9a-f]{8,16}\] )?(?:(?:\([\w.+/ \[\]]+\)|[\w.]+) from (?:\[<[0-9a-f]+>\] )?\(?)?(\? )?\.?([A-Za-z_][\w.]*)\+0x([0-9a-f]+)/0x([0-9a-f]+)(?: \[[\w ]*\]?)?\)?(?: [\w./-]+\.[chS]:\d+)?(?: \(unreliable\))?\s*$`)
 
+// powerFrame is any line of a stack on POWER.
+var powerFrame = pattern.New(`^\[c[0-9a-f]{7,15}\] \[[0-9a-f]{8,16}\] `)
+
 // inlined is a function that syzbot adds to a stack, since the compiler put it into the one below.
 var inlined = pattern.New(`^\s*[A-Za-z_][\w.]* [\w./-]+\.[chS]:\d+ \[inline\]\s*$`)
 
 // taskLine and oldTaskLine start the dump of one task, which also shows its state.
 var (
 	taskLine    = pattern.New(`^\s*task:(\S.*?)\s+state:([A-Z])\s.*?pid: *(\d+)`)
-	oldTaskLine = pattern.New(`^(\S.{0,15}?)\s+([DRSTZ])(?:\s+[0-9a-f]{4,16}|\s+\([\w ]+\)|\s+running task)?\s+\d+\s+(\d+)\s+\d+ +(?:0x[0-9a-f]+|[0-9a-f]{8})?$`)
+	oldTaskLine = pattern.New(`^(\S.{0,15}?)\s+([DRSTZ])(?:\s+[0-9a-f]{4,16}|\s+\([\w ]+\)|\s+running task)?\s+\d+\s+(\d+)\s+\d+ +(?:0x[0-9a-f]+|[0-9a-f]{8})?(?: last_sleep: .*)?$`)
 )
 
 // blockHead reports whether a line starts a dump of a task.
@@ -208,7 +211,8 @@ var belongsTo = []string{"Call Trace:", "Call trace:", "RIP: ", "RSP: ", "RAX: "
 
 // belongs reports whether a line without a stamp goes on with an event.
 func belongs(text string) bool {
-	if frameLine.MatchString(text) || strings.HasSuffix(text, "[inline]") && inlined.MatchString(text) {
+	if frameLine.MatchString(text) || strings.HasSuffix(text, "[inline]") && inlined.MatchString(text) ||
+		strings.HasPrefix(text, "[c") && powerFrame.MatchString(text) {
 		return true
 	}
 	for _, b := range belongsTo {

@@ -74,7 +74,7 @@ func (r *report) diskEvent(e *event, text string, at float64, timed bool) {
 		return
 	}
 	switch e.name {
-	case diskTimeout, diskAborted, diskReset, diskPolled, portReset:
+	case diskTimeout, diskAborted, diskReset, usbReset, diskPolled, portReset:
 		r.disks.add(at)
 	case portFrozen:
 		r.freezes.add(at)
@@ -149,7 +149,10 @@ func (r *report) readDisks(out *attach.Reading) {
 		means = "What went to or from a disk was broken on its way, and was sent again after the link was reset: a cable, a connector, a backplane or power, and no bad medium. Commands stand still meanwhile."
 		out.Next = append(out.Next, attach.Next{Command: "smartctl -A /dev/DISK | grep -i crc",
 			Why: "whether UDMA_CRC_Error_Count grows: then it is the cable"})
-	case n[portReset]+n[portFrozen] > 0:
+	case n[portReset] > 0 && n[portFrozen] == 0:
+		grade, sure = attach.Candidate, ""
+		means = "A disk's link was reset or slow to respond: what waited for it stood still meanwhile; at boot and after a sleep that is usual."
+	case n[portFrozen] > 0:
 		means = "A disk's port was frozen, reset or slow to respond, and what waited for it stood still meanwhile."
 	case len(r.failures.medium) > 0:
 		grade, sure = attach.Candidate, ""
@@ -169,8 +172,10 @@ func (r *report) readDisks(out *attach.Reading) {
 	if n[diskGone] > 0 {
 		means += " A disk was given up: what is on it fails at once from then on."
 	}
-	out.Signs = slices.DeleteFunc(out.Signs,
-		func(s attach.Sign) bool { return s.Cause == "disk-wait" && s.Grade == attach.Candidate })
+	if grade != "" {
+		out.Signs = slices.DeleteFunc(out.Signs,
+			func(s attach.Sign) bool { return s.Cause == "disk-wait" && s.Grade == attach.Candidate })
+	}
 	if grade != "" && !slices.ContainsFunc(out.Signs, func(s attach.Sign) bool { return s.Cause == "disk-wait" }) {
 		out.Signs = append(out.Signs, attach.Sign{Cause: "disk-wait", Grade: grade, Sure: sure,
 			Proof: []string{figure}})

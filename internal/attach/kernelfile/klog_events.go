@@ -55,6 +55,7 @@ const (
 	portFrozen  eventName = "disk port"
 	diskAborted eventName = "scsi abort"
 	diskReset   eventName = "scsi reset"
+	usbReset    eventName = "usb reset"
 	diskLink    eventName = "disk transmission"
 	fsDown      eventName = "file system down"
 	farDisk     eventName = "storage network"
@@ -111,7 +112,9 @@ var events = []event{
 	{diskAborted, "SCSI command that was aborted", "SCSI commands that were aborted",
 		"attempting task|task abort|bort command issued|abort_handler|abort request|borting command", pattern.New(`attempting task abort|task abort on host|[Aa]bort command issued|uas_eh_abort_handler|Host adapter abort request|sd \d+:\d+:\d+:\d+: .*(?:[Aa]borting command|task abort:? (?:for|of))|scsi\d*: .*eh_abort_handler`)},
 	{diskReset, "reset of a disk or its controller", "resets of a disk or its controller",
-		"attempting |reset_handler|eset request|esetting |eset issued|ssued |eset on host|USB device", pattern.New(`attempting (?:device|target|host|bus|lun|controller) reset|uas_eh_\w+reset_handler(?: start)?$|(?i:host (?:adapter |bus )?reset request|resetting (?:fusion adapter|logical|physical|controller)|issued (?:device|target|lun|bus) reset|(?:device|target|lun|bus|adapter) reset issued|(?:device|target|lun|bus) reset on host)|: reset (?:Super|High|full|low)[- ]?[Ss]peed(?: Plus)?(?: Gen \S+)? USB device`)},
+		"attempting |reset_handler|eset request|esetting |eset issued|ssued |eset on host|USB device", pattern.New(`attempting (?:device|target|host|bus|lun|controller) reset|uas_eh_\w+reset_handler(?: start)?$|(?i:host (?:adapter |bus )?reset request|resetting (?:fusion adapter|logical|physical|controller)|issued (?:device|target|lun|bus) reset|(?:device|target|lun|bus|adapter) reset issued|(?:device|target|lun|bus) reset on host)`)},
+	{usbReset, "reset of a USB device", "resets of USB devices", "USB device",
+		pattern.New(`(?i): reset (?:super|high|full|low)[- ]?speed(?: plus)?(?: gen \S+)? USB device`)},
 	{diskLink, "transmission error on the way to a disk",
 		"transmission errors on the way to a disk", "rror: {",
 		pattern.New(`ata\d+(?:\.\d+)?: (?:SError: \{[^}]*\b(?:BadCRC|10B8B|Dispar|Handshk|UnrecovData|LinkSeq|TrStaTrns|PHYRdyChg)\b|error: \{ ICRC)`)},

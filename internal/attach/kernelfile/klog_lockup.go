@@ -287,6 +287,8 @@ func (r *report) readLockups(out *attach.Reading) {
 	case r.spin != "":
 		figures = append(figures, "it was in "+printed(r.spin))
 		causes = append(causes, spinCauses(r.spin)...)
+	case len(r.stuckIn) > 0:
+		figures = append(figures, "its stack starts with "+printed(strings.Join(r.stuckIn, ", ")))
 	case r.traced:
 		means += " Its stack is in the paste."
 	default:

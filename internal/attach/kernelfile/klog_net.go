@@ -88,7 +88,7 @@ func (r *report) when(e *event, l paste.Line, text string) {
 			r.silent.back = 0
 		}
 	case diskTimeout, diskError, diskGone, diskFailed, diskPolled, portReset, portFrozen,
-		diskAborted, diskReset, diskLink, fsDown:
+		diskAborted, diskReset, usbReset, diskLink, fsDown:
 		r.diskEvent(e, text, at, ok)
 	}
 }
@@ -223,6 +223,7 @@ func (r *report) readNotes(out *attach.Reading) {
 		state attach.State
 	}{
 		{hogged, "A worker of the kernel held a CPU for more than 10 ms at a time.", attach.CannotTell},
+		{usbReset, "A USB device was reset: what used it stood still meanwhile. Which device it is, its port tells.", attach.CannotTell},
 		{rtThrottled, "Real-time tasks used up their share of a CPU, and were stopped once: others had no CPU until then.", attach.CannotTell},
 		{crashed, "A program or the kernel crashed: that is an end, and no slowness.", attach.CannotTell},
 		{perfSlow, "Interrupts of perf took longer than the kernel allows, and it samples less often: usual under virtualisation, and no stall.", attach.Healthy},

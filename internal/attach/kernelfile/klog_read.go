@@ -12,21 +12,24 @@ import (
 
 // report is what one kernel log says, by the events in it.
 type report struct {
-	lines  int
-	counts map[eventName]int
-	first  map[eventName][]string // the groups of its first line
-	tasks  []*task                // that hung, or were dumped as blocked
-	owners []owner
-	zones  []zone // of a Mem-Info dump
-	stalls []float64
-	sleeps bool     // an allocation failed that may wait for memory
-	spin   string   // where a CPU was stuck
-	traced bool     // the stack of a lockup is in the paste
-	work   string   // the function of the worker that was stuck
-	below  []string // zones of a Mem-Info dump whose free memory is below its min watermark
-	killed []string
-	freed  float64 // bytes, the most that one kill gave back; 0: not said
-	chosen string  // whose death was announced and is not yet reported: a child may die for it
+	lines   int
+	counts  map[eventName]int
+	first   map[eventName][]string // the groups of its first line
+	tasks   []*task                // that hung, or were dumped as blocked
+	owners  []owner
+	zones   []zone // of a Mem-Info dump
+	stalls  []float64
+	sleeps  bool     // an allocation failed that may wait for memory
+	spin    string   // where a CPU was stuck
+	traced  bool     // the stack of a lockup is in the paste
+	stuckIn []string // its first functions
+	frames  int      // functions on stacks
+	inIRQ   bool     // it starts with those of the interrupt that saw it
+	work    string   // the function of the worker that was stuck
+	below   []string // zones of a Mem-Info dump whose free memory is below its min watermark
+	killed  []string
+	freed   float64 // bytes, the most that one kill gave back; 0: not said
+	chosen  string  // whose death was announced and is not yet reported: a child may die for it
 
 	each map[eventName][]tally // events of one name, by what they name
 
@@ -48,6 +51,7 @@ type report struct {
 	clock      string  // what was switched to
 	clockAsked bool    // the command line calls the TSC reliable
 	silent     silence // of a file server
+	usbDisk    bool    // a USB device is a disk
 	suppressed float64 // messages that the kernel did not print
 	complaints int     // lines of a fault that no table knows
 	complaint  string  // the first of them
@@ -167,7 +171,13 @@ func taskHead(text string) *task {
 }
 
 func (r *report) frame(m []string, now *task, tracing bool) {
-	r.traced = r.traced || now == nil && r.counts[softLockup]+r.counts[hardLockup] > 0
+	r.frames++
+	if now == nil && r.counts[softLockup]+r.counts[hardLockup] > 0 {
+		r.traced = true
+		if tracing && m[1] == "" && len(r.stuckIn) < 3 && !r.inIRQ {
+			r.stuckIn = append(r.stuckIn, m[2])
+		}
+	}
 	r.interrupt = r.interrupt || r.counts[allocFail] > 0 && inInterrupt(m[2])
 	if now == nil || !tracing || len(now.sure)+len(now.maybe) > 256 {
 		return
@@ -273,9 +283,12 @@ func (r *report) other(text string) {
 	r.oom.read(text)
 	r.sums.read(text)
 	r.clockLine(text)
+	r.usbDisk = r.usbDisk || strings.Contains(text, "usb-storage") || strings.Contains(text, "uas") ||
+		strings.Contains(text, "USB Mass Storage") || strings.HasPrefix(text, "sd ")
 	if r.counts[rcuStall] > 0 {
 		r.rcu.read(text)
 	}
+	r.inIRQ = r.inIRQ || strings.Contains(text, "<IRQ>") || strings.Contains(text, "<NMI>")
 	if r.counts[allocFail] > 0 && strings.Contains(text, "<IRQ>") {
 		r.interrupt = true
 	}
@@ -310,11 +323,18 @@ var (
 	killedLine = pattern.New(`^Killed process (\d+) \((\(?[^)]*\)?)\)(.*)`)
 )
 
+// fewLogLines is less than anybody shows to prove that a log is quiet.
+const fewLogLines = 10
+
 // read puts the events in words, the gravest first.
 func (r *report) read(p *attach.Part) attach.Reading {
 	out := attach.Reading{Title: fmt.Sprintf("kernel log, %s", plural(r.lines, "line", "lines")),
 		State: attach.Healthy, Time: p.Lines[0].Time}
 	var said []string
+	if r.usbDisk {
+		r.counts[diskReset] += r.counts[usbReset]
+		r.counts[usbReset] = 0
+	}
 	for _, e := range events {
 		n := r.counts[e.name]
 		if n == 1 {
@@ -340,7 +360,13 @@ func (r *report) read(p *attach.Part) attach.Reading {
 	r.readHardware(&out)
 	r.readNotes(&out)
 	r.readComplaints(&out)
-	if out.Means == "" {
+	if out.Means == "" && r.frames >= 3 {
+		out.State = attach.CannotTell
+		out.Means = "It has a stack of the kernel's, and the line that says why it was printed is not in the paste."
+	} else if out.Means == "" && r.lines < fewLogLines {
+		out.State = attach.CannotTell
+		out.Means = "None of these few lines is known as a stall; what the log says besides is not in the paste."
+	} else if out.Means == "" {
 		out.Means = "Nothing in it is known as a stall: no hung task, lockup, failed allocation, or error of a disk."
 		out.Not = "that nothing stalled for less: a wait is logged from two minutes on, a stuck CPU from some 20 s on"
 	}

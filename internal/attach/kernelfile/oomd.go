@@ -187,6 +187,9 @@ func (o *oomdLog) judge(out *attach.Reading, worst *oomdGroup) {
 	case worst != nil && worst.avg[0] >= 5:
 		say(out, attach.CannotTell, "Tasks of a watched group wait for memory.")
 		shortOfMemory(out, worst.String())
+	case worst == nil:
+		say(out, attach.CannotTell, "No figure of pressure is in it.")
+		return
 	default:
 		say(out, attach.Healthy, "No group that the paste shows waits for memory now, by its averages.")
 		return

@@ -182,13 +182,26 @@ func growth(all []sample, m []pairs, counters ...string) (g grown, ok bool) {
 	if last < 1 || all[last].other {
 		return g, false
 	}
-	g = grown{seconds: span(all), from: m[0], to: m[last]}
+	g = grown{seconds: span(all), from: m[0], to: common(m[last], m[0])}
 	for _, c := range counters {
 		if g.to.has(c) && g.from.has(c) && g.to.get(c) < g.from.get(c) {
 			g.fell = c
 		}
 	}
 	return g, true
+}
+
+// common is a sample without the names that another one lacks: what was cut off there did not grow
+// from 0.
+func common(m, other pairs) (out pairs) {
+	out = pairs{values: map[string]float64{}, flaws: m.flaws}
+	for _, n := range m.order {
+		if other.has(n) {
+			out.order = append(out.order, n)
+			out.values[n] = m.values[n]
+		}
+	}
+	return out
 }
 
 func (g grown) by(name string) float64 {

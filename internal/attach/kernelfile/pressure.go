@@ -22,14 +22,15 @@ const (
 
 var pressure = &attach.Kind{
 	Name: "PSI", Hints: []string{"avg10=", ":", "/proc/pressure/", ".pressure"},
-	Claim: starting("a-z/=A-Z[$#-", 200, repeated(func(lines []paste.Line) int {
+	Claim: starting("a-z/=A-Z[$#0-9-", 200, repeated(func(lines []paste.Line) int {
 		sure := false
 		n := run(lines, func(text string) bool {
+			text = androidText(text)
 			_, _, ok := pressureLine(text)
 			sure = sure || ok
 			return ok || resourceTitle(text) != ""
 		})
-		for n > 0 && resourceTitle(strings.TrimSpace(lines[n-1].Text)) != "" {
+		for n > 0 && resourceTitle(androidText(lines[n-1].Text)) != "" {
 			n-- // the title of what is not here
 		}
 		return attach.ClaimIf(sure, n)
@@ -152,7 +153,7 @@ func pressureStalls(p *attach.Part) (out []stall, cgroup bool) {
 	}
 	block, heading := -1, ""
 	for _, l := range p.Lines {
-		text := strings.TrimSpace(l.Text)
+		text := androidText(l.Text)
 		if r := resourceTitle(text); r != "" {
 			title, heading, block = r, text, -2
 			cgroup = cgroup || strings.Contains(text, ".pressure")

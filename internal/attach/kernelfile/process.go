@@ -233,6 +233,9 @@ func readRunDelay(r *attach.Reading, ran, waited, times float64) {
 	if share < waitPart || waited < waitLeast {
 		r.State, r.Next = attach.Healthy, nil
 		r.Means = when + " it hardly waited for a CPU."
+		if share >= waitPart {
+			r.Means = fmt.Sprintf("%s it waited for a CPU for %s in all, which is little.", when, dur(waited))
+		}
 		return
 	}
 	r.State = attach.CannotTell

@@ -145,7 +145,7 @@ var shown = []string{"transparent_hugepage/enabled", "transparent_hugepage/defra
 
 func readSettings(all []setting) attach.Reading {
 	r := attach.Reading{Title: plural(len(all), "setting of the kernel", "settings of the kernel"),
-		State: attach.Healthy, Means: "None of them is one that is known to bite."}
+		State: attach.Context, Means: "None of them is one that is known to bite."}
 	values := map[string]string{}
 	var risks []string
 	for _, s := range all {

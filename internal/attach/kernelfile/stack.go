@@ -124,6 +124,8 @@ func readWaits(all []wait) attach.Reading {
 	signs, outside := waitSigns(counts, len(all), false)
 	r.Signs = signs
 	switch {
+	case len(all) == 0:
+		r.Means = "No function in it is sure: what a thread waits for it does not say."
 	case len(outside) > 0:
 		r.Means = fmt.Sprintf("At this moment threads wait for %s, outside what whystall can look into.", outside[0])
 	case len(signs) > 0:

@@ -190,6 +190,9 @@ func readOneStatus(p *attach.Part, v fields) attach.Reading {
 	r.Means = "It shows what the process has and may use; nothing in it is lost time."
 	r.Not = "how often it switches now, nor that it lacked a CPU: an involuntary switch only says that another thread ran next"
 	state, _, _ := strings.Cut(v["State"], " ")
+	if state == "" {
+		r.State = attach.Context
+	}
 	switch {
 	case state == "T" || state == "t":
 		r.State = attach.CannotTell

@@ -50,6 +50,9 @@ var vmstat = &attach.Kind{
 func counterOfHost(name string) bool { return vmstatKnown(name) && !notVmstat(name) }
 
 var claimVmstat = starting("a-z", 80, repeated(func(lines []paste.Line) int {
+	if strings.Contains(lines[0].Text, ":") {
+		return 0 // the scheduler's files have some of the names, with a colon
+	}
 	return claimPairs(lines, counterOfHost, vmstatSure, nil, 8)
 }))
 
@@ -153,7 +156,7 @@ func stallGrowth(g grown, alloc, compact float64) string {
 		said = append(said, g.text(compact, "direct compactions"))
 	}
 	if len(said) == 0 {
-		return "direct reclaim is not counted in it"
+		return "how often threads freed memory themselves (allocstall) is not in it"
 	}
 	return strings.Join(said, ", ")
 }
@@ -189,7 +192,7 @@ func stallsText(m pairs) string {
 		said = append(said, number(m.get("compact_stall"))+" direct compactions (compact_stall)")
 	}
 	if len(said) == 0 {
-		return "direct reclaim is not counted in it"
+		return "how often threads freed memory themselves (allocstall) is not in it"
 	}
 	text := strings.Join(said, ", ")
 	if fail := m.get("compact_fail"); fail > 0 && m.get("compact_stall") >= fail {

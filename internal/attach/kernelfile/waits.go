@@ -23,6 +23,7 @@ type wait struct {
 	io    bool     // a function is on the stack in which the kernel waits for blocks
 	open  bool     // the journal's thread waits until nobody has the transaction open
 	frees bool     // the kernel's own thread that frees memory: nobody's direct reclaim
+	whole bool     // nothing that was cut off the stack can change what it waits for
 	from  []string // who called the function at, the next ones: of a lock they say which one
 }
 
@@ -32,7 +33,8 @@ func waitOf(functions []string) wait {
 	for _, f := range functions {
 		frames = append(frames, kernel.Frame{Func: f})
 	}
-	w := wait{block: sched.BlockOf(frames), frees: slices.ContainsFunc(functions, freesMemory)}
+	w := wait{block: sched.BlockOf(frames), frees: slices.ContainsFunc(functions, freesMemory),
+		whole: slices.ContainsFunc(functions, func(f string) bool { return startsStack(f) || decides(f) })}
 	// What such a thread frees memory for is nobody's wait: it waits for what lies below.
 	for n := len(frames) - 1; w.frees && n >= 0 && causeOf(w.block) == "direct-reclaim"; n-- {
 		w.block = sched.BlockOf(frames[:n])
@@ -82,55 +84,12 @@ func waitOf(functions []string) wait {
 	return w
 }
 
-// takesLock knows functions that take any lock: which one, only their caller says.
-func takesLock(name string) bool {
-	switch name {
-	case "mutex_lock", "mutex_lock_nested", "mutex_lock_killable", "mutex_lock_interruptible", "mutex_lock_io",
-		"down_read", "down_write", "down_read_killable", "down_write_killable", "rt_mutex_lock", "ww_mutex_lock":
-		return true
-	}
-	return schedules(name)
-}
-
 // where is the function that a thread waits in, and of a lock who wants it.
 func (w wait) where() string {
 	if len(w.from) > 0 && takesLock(w.at) && (w.block == sched.BlockKernelLock || w.block == sched.BlockMmapLock) {
 		return fmt.Sprintf("%s (called by %s)", w.at, strings.Join(w.from, ", by "))
 	}
 	return w.at
-}
-
-// locksPage knows functions that wait until whoever has a page locked unlocks it. Who that is, and
-// what that one waits for, is not on the stack.
-func locksPage(name string) bool {
-	switch name {
-	case "__lock_page", "lock_page", "__lock_page_killable", "__lock_page_or_retry", "__folio_lock",
-		"folio_lock", "__folio_lock_killable", "__folio_lock_or_retry":
-		return true
-	}
-	return false
-}
-
-// freesMemory knows the threads of the kernel that free or compact memory for all others.
-func freesMemory(name string) bool {
-	name, _, _ = strings.Cut(name, ".")
-	switch name {
-	case "kswapd", "balance_pgdat", "kcompactd", "kcompactd_do_work", "khugepaged":
-		return true
-	}
-	return false
-}
-
-// endsTransaction knows where the thread of ext4's or ext3's journal sleeps by itself, without a
-// block in flight: until the last task that has the transaction open is done.
-func endsTransaction(name string) bool {
-	name, _, _ = strings.Cut(name, ".")
-	switch name {
-	case "jbd2_journal_commit_transaction", "journal_commit_transaction",
-		"jbd2_journal_wait_updates", "jbd2_journal_lock_updates":
-		return true
-	}
-	return false
 }
 
 // blockWaits start the names of functions in which the kernel itself waits for blocks. A file
@@ -148,23 +107,6 @@ var blockWaits = []string{"io_schedule", "bit_wait_io", "folio_wait_", "wait_on_
 
 func waitsForBlocks(name string) bool {
 	return slices.ContainsFunc(blockWaits, func(p string) bool { return strings.HasPrefix(name, p) })
-}
-
-// schedules knows functions that stand on every stack of a thread that sleeps.
-func schedules(name string) bool {
-	switch name {
-	case "__schedule", "schedule", "schedule_timeout", "schedule_preempt_disabled", "io_schedule",
-		"io_schedule_timeout", "__switch_to", "context_switch", "bit_wait", "bit_wait_io",
-		"__wait_on_bit", "out_of_line_wait_on_bit", "wait_for_completion", "__wait_for_common",
-		"wait_for_common", "__down", "down", "_raw_spin_lock_irqsave", "dump_stack",
-		"prepare_to_wait", "prepare_to_wait_event", "prepare_to_wait_exclusive",
-		"autoremove_wake_function", "__wake_up", "cv_wait_common", "__cv_wait", "__cv_wait_sig",
-		"__cv_timedwait_common", "cv_timedwait_common", "__cv_timedwait", "__cond_resched",
-		"schedule_hrtimeout_range", "schedule_hrtimeout_range_clock":
-		return true
-	}
-	return strings.HasPrefix(name, "rwsem_down_") || strings.HasPrefix(name, "__mutex_lock") ||
-		strings.HasPrefix(name, "__down_") || strings.HasPrefix(name, "call_rwsem_")
 }
 
 // remotePlace says whose answer a function of a network file system waits for.
@@ -350,6 +292,7 @@ func waitSigns(counts []waitCount, total int, long bool) (signs []attach.Sign, o
 	var causes []string
 	blocks := slices.ContainsFunc(counts, func(c waitCount) bool { return c.wait.io && !c.wait.frees })
 	open := slices.ContainsFunc(counts, func(c waitCount) bool { return c.wait.open })
+	whole := slices.ContainsFunc(counts, func(c waitCount) bool { return c.wait.whole })
 	for _, c := range counts {
 		if c.wait.place != "" {
 			outside = append(outside, c.wait.place)
@@ -373,7 +316,7 @@ func waitSigns(counts []waitCount, total int, long bool) (signs []attach.Sign, o
 		case s.Grade == attach.Outside:
 		case lock(s.Cause) && other:
 			s.BecauseOf = firstOther(causes, lock)
-		case s.Cause == "disk-wait" && !blocks:
+		case s.Cause == "disk-wait" && !blocks, !whole:
 		case long && !lock(s.Cause) &&
 			!slices.ContainsFunc(causes, func(c string) bool { return !lock(c) && c != s.Cause }) && len(outside) == 0:
 			s.Grade, s.Sure = attach.Found, finding.Possible
