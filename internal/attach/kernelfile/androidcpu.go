@@ -81,7 +81,7 @@ const (
 )
 
 func readAndroidCPU(p *attach.Part) attach.Reading {
-	r := attach.Reading{Title: "CPU usage, as Android reports it", State: attach.CannotTell}
+	r := attach.Reading{State: attach.CannotTell}
 	type process struct {
 		name   string
 		share  float64
@@ -89,17 +89,17 @@ func readAndroidCPU(p *attach.Part) attach.Reading {
 	}
 	var all []process
 	major, sums := 0.0, map[string]float64{}
-	load, reason := "", ""
+	load, reason, during, silent := "", "", "", ""
 	for _, l := range p.Lines {
 		t := androidText(l.Text)
 		if m := anrLine.FindStringSubmatch(t); m != nil && m[1] != "" {
-			r.Title += fmt.Sprintf(": %s did not respond", printed(m[1]))
+			silent = fmt.Sprintf(": %s did not respond", printed(m[1]))
 		} else if m != nil && m[2] != "" {
 			reason = "Android's reason: " + printed(m[2])
 		}
 		if m := androidHead.FindStringSubmatch(t); m != nil {
 			span := float(m[1]) - float(m[2])
-			r.Title = strings.Replace(r.Title, "CPU usage,", fmt.Sprintf("CPU usage over %s,", dur(max(span, -span)*1e6)), 1)
+			during = " over " + dur(max(span, -span)*1e6)
 		}
 		if m := androidLoad.FindStringSubmatch(t); m != nil {
 			load = fmt.Sprintf("load %s over 1 minute, %s over 5, %s over 15", m[1], m[2], m[3])
@@ -120,6 +120,7 @@ func readAndroidCPU(p *attach.Part) attach.Reading {
 			}
 		}
 	}
+	r.Title = fmt.Sprintf("CPU usage%s, as Android reports it%s", during, silent)
 	busy := sums["user"] + sums["kernel"] + sums["irq"] + sums["softirq"]
 	if len(sums) > 0 {
 		r.Figures = append(r.Figures, fmt.Sprintf("CPUs %s %% in programs, %s %% in the kernel, %s %% idle while threads wait for a disk (iowait)",

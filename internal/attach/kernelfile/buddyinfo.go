@@ -354,7 +354,7 @@ func elsewhere(zones []zone, worst zone) string {
 func zoneText(z zone) string {
 	top := ""
 	if n := len(z.blocks) - 1; n >= 10 && z.blocks[n] > 0 {
-		top = fmt.Sprintf(", %s free blocks of order %d", number(z.blocks[n]), n)
+		top = fmt.Sprintf(", %s of order %d", plural(int(z.blocks[n]), "free block", "free blocks"), n)
 	}
 	if n := z.largest(); n >= 0 && z.block(n) < hugeBlock {
 		top = fmt.Sprintf(", none larger than %s", mem(z.block(n)))

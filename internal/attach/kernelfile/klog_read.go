@@ -142,7 +142,8 @@ func readKlog(p *attach.Part) attach.Reading {
 func breaks(text string) bool {
 	text = strings.TrimSpace(text)
 	return strings.HasPrefix(text, "[") || strings.HasPrefix(text, "Node ") ||
-		strings.HasPrefix(text, "Killed process ") || strings.HasPrefix(text, "Out of memory: Kill")
+		strings.HasPrefix(text, "Killed process ") || strings.HasPrefix(text, "Out of memory: Kill") ||
+		strings.HasPrefix(text, "Memory cgroup out of memory: Kill") || strings.HasPrefix(text, "oom-kill:")
 }
 
 // unbroken joins the lines below, up to the next with a stamp, to one that was broken.

@@ -45,16 +45,21 @@ const mostSockets = 1 << 20
 
 func readNetTCP(p *attach.Part) attach.Reading {
 	states := map[string]int{}
-	sockets, again, waiting := 0, 0, int64(0)
+	sockets, again, waiting, datagrams := 0, 0, int64(0), false
 	var unread, unsent int64
 	port := ""
 	for _, l := range p.Lines[:min(len(p.Lines), mostSockets)] {
 		m := socketLine.FindStringSubmatch(l.Text)
 		if m == nil {
+			datagrams = datagrams || strings.Contains(l.Text, "ref pointer drops")
 			continue
 		}
 		sockets++
-		states[tcpStates[m[3]]]++
+		if state := tcpStates[m[3]]; datagrams && m[3] == "07" {
+			states["unconnected"]++
+		} else {
+			states[state]++
+		}
 		sent, received := hex(m[4]), hex(m[5])
 		switch {
 		case m[3] == "0A" && received > waiting:
@@ -68,6 +73,9 @@ func readNetTCP(p *attach.Part) attach.Reading {
 	}
 	r := attach.Reading{Title: "/proc/net/tcp, " + plural(sockets, "socket", "sockets"),
 		State: attach.CannotTell, Glance: true}
+	if datagrams {
+		r.Title = "/proc/net/udp, " + plural(sockets, "socket", "sockets")
+	}
 	var all []string
 	for _, s := range attach.Largest(states) {
 		if s != "" && len(all) < 4 {

@@ -141,7 +141,10 @@ func pairSamples(p *attach.Part) ([]sample, []pairs) {
 			seen[name] = true
 		}
 		name, _, ok := pair(line)
-		again := ok && seen[name]
+		again := ok && (seen[name] || firstOfFile(name, sofar))
+		if again {
+			clear(seen)
+		}
 		seen[name] = true
 		return again
 	})
@@ -150,6 +153,18 @@ func pairSamples(p *attach.Part) ([]sample, []pairs) {
 		out[i] = parsePairs(s.lines)
 	}
 	return all, out
+}
+
+// firstOfFile reports whether a name is the kernel's first one of its file: what stands above it is
+// of another reading, whose start was cut off.
+func firstOfFile(name string, sofar []string) bool {
+	switch name {
+	case "usage_usec", "nr_free_pages", "rchar":
+		return true
+	case "nr_periods": // of v1, where nothing of CPU time is above
+		return !slices.ContainsFunc(sofar, func(l string) bool { return strings.Contains(l, "_usec ") || strings.HasPrefix(l, "user ") })
+	}
+	return false
 }
 
 func parsePairs(lines []string) pairs {
