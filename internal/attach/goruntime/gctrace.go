@@ -102,11 +102,24 @@ func goesOn(open []*run, c cycle) (best *run) {
 			best = open[i]
 		}
 	}
-	if n := len(open); best == nil && n > 0 && c.n > open[n-1].last().n && c.at >= open[n-1].last().at {
-		best = open[n-1]
+	if n := len(open); n > 0 {
+		above := open[n-1].last()
+		grows := c.n > above.n && c.at >= above.at
+		// A few lines may be missing; an older run that would go on after long is a start before.
+		near := grows && c.n-above.n <= fewMissing && best != nil && nearer*(c.at-above.at) < c.at-best.last().at
+		if grows && (best == nil || near) {
+			best = open[n-1]
+		}
 	}
 	return best
 }
+
+// Of the run above, where another one has the number before: so many lines may be missing, and so
+// many times as near it must be.
+const (
+	fewMissing = 5
+	nearer     = 10
+)
 
 func (r *run) last() cycle { return r.cycles[len(r.cycles)-1] }
 
