@@ -287,7 +287,7 @@ func (d *dump) pools(r *attach.Reading, t tally) {
 		case th.doing == signal && th.shared != "": // permits says it
 		case th.doing == signal && !unnamed:
 			signals[th.site] += th.n
-		case th.doing == idle && !unnamed:
+		case th.doing == idle && !unnamed && !th.joins && !th.child:
 			n[th.site] += th.n
 		case th.doing == running:
 			at = th
