@@ -15,7 +15,7 @@ import (
 // share of the time of one CPU, and the sum over all of them, from /proc/stat and its like.
 var androidCPU = &attach.Kind{
 	Name: "CPU usage of Android", Reports: true,
-	Hints: []string{"CPU usage from ", "% TOTAL: ", "TOTAL: ", "% user + ", "% ", "Load: "},
+	Hints: []string{"CPU usage from ", "% TOTAL: ", "TOTAL: ", "% user + ", "% ", "Load: ", "ActivityManager"},
 	Claim: func(lines []paste.Line) int {
 		if text := androidText(lines[0].Text); len(text) > 400 || !androidLine(text) && !anrHead(lines[0].Text) {
 			return 0

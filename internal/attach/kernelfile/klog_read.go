@@ -366,7 +366,7 @@ func (r *report) read(p *attach.Part) attach.Reading {
 		out.Means = "It has a stack of the kernel's, and the line that says why it was printed is not in the paste."
 	} else if out.Means == "" && r.lines < fewLogLines {
 		out.State = attach.CannotTell
-		out.Means = "None of these few lines is known as a stall; what the log says besides is not in the paste."
+		out.Means = "Nothing in so little of a log is known as a stall; what it says besides is not in the paste."
 	} else if out.Means == "" {
 		out.Means = "Nothing in it is known as a stall: no hung task, lockup, failed allocation, or error of a disk."
 		out.Not = "that nothing stalled for less: a wait is logged from two minutes on, a stuck CPU from some 20 s on"

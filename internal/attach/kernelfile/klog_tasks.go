@@ -101,6 +101,8 @@ func (r *report) readTasks(out *attach.Reading) {
 	switch {
 	case len(outside) > 0:
 		means += fmt.Sprintf(": for %s, outside what whystall can look into.", outside[0])
+	case len(counts) > 0 && counts[0].words == unknownWait && len(counts[0].in) > 0:
+		means += fmt.Sprintf("; for what is not known here, in %s.", printed(counts[0].in[0]))
 	case len(counts) > 0 && counts[0].words == unknownWait:
 		means += "; for what, no function on the stacks in the paste says."
 	case len(counts) > 0 && len(counts[0].in) == 0:
