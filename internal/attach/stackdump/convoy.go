@@ -126,7 +126,7 @@ func (d *dump) holderLine(c *convoy) string {
 			return fmt.Sprintf("%q holds it: its stack is not in the text", cutName(t.owner))
 		}
 	}
-	if c.addr != "" && d.count(func(t *thread) bool { return len(t.holds) > 0 }) > 0 {
+	if c.addr != "" && d.holders {
 		return "no thread of this text is shown to hold it"
 	}
 	return ""

@@ -12,6 +12,7 @@ func (d *dump) readJVM() attach.Reading {
 	for _, t := range d.threads {
 		placeJVM(t)
 	}
+	d.holders = true
 	return d.read()
 }
 

@@ -165,7 +165,7 @@ func (d *dump) convoyed(r *attach.Reading, t tally, list []*convoy) {
 		}
 		if c.cycle || c.one() && t.many(c.waiters) && (c.waiters > 2 || c.sure || t.total < 20) {
 			sign.Grade, sign.Sure = attach.Found, finding.Possible
-			if c.cycle || c.sure || c.waiters > 2 {
+			if c.cycle || c.sure || c.waiters > 2 && !d.holders {
 				sign.Sure = finding.Supported
 			}
 		}

@@ -60,6 +60,7 @@ type dump struct {
 	doubt   bool           // gdb warns that the core file may be of another program or library
 	cycle   bool           // the dump itself found a deadlock
 	counted bool           // several processes or samples are added up
+	holders bool           // it prints who holds which lock: a lock without a holder is half a queue
 	// interpreted: the frames are an interpreter's, and readPython decides on health.
 	interpreted bool
 	whole       string // the command that dumps all threads; "": gdb
