@@ -38,7 +38,7 @@ const (
 	// drainAt is how full a ring should be when it is read: bursts have room for seven times as
 	// much.
 	drainAt = 1.0 / 8
-	// tooLate and tooFull are when the reading thread must no longer run behind others.
+	// tooLate and tooFull are when our threads must no longer run behind others.
 	tooLate = 50 * time.Millisecond
 	tooFull = 1.0 / 4
 	// maxBatch and maxKept bound the records held in memory, which matters at some 100 000 a
@@ -47,9 +47,6 @@ const (
 	maxKept  = 1 << 16
 	// settle is how much later than the others an event may come that an interrupt held up.
 	settle = 50 * time.Millisecond
-	// keepEvery is how many events are read between two calls of [bpf.First.Keep]: some hundred
-	// microseconds of work.
-	keepEvery = 128
 )
 
 // recordBPF reads the rings. What takes longer runs beside it: another goroutine names the frames
@@ -66,14 +63,9 @@ func recordBPF(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, e
 	}
 	o := bpf.Options{PID: p.PID, Stacks: p.Stacks, Copy: unwinder != nil, Turns: !named.goroutines()}
 	o.Loaded = debug.FreeOSMemory // the kernel's types took 20 MB
-	var turn *bpf.First
-	if p.Quota == 0 { // under a shared quota whatever we take, the target lacks: the report says so
-		turn = &bpf.First{}
-	}
-	defer turn.End()
 	pace := &bpf.Pace{Share: p.Start}
 	pace.Keep()
-	o.Step = func() { turn.Keep(); pace.Keep() }
+	o.Step = pace.Keep
 	r, err := bpf.Open(o)
 	if errors.Is(err, bpf.ErrRefused) {
 		return nil, unavailable{err}
@@ -102,9 +94,7 @@ func recordBPF(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, e
 	}
 	s.naming = named
 	s.unwinder = unwinder
-	s.first = turn
 	err = s.run(ctx)
-	turn.End()
 	cost := &evidence.Cost{Lost: s.lost}
 	cost.KernelNS, cost.TargetNS, cost.Lowered = s.budget.end(s.counts)
 	cost.CPUNS = named.end()
@@ -137,8 +127,6 @@ type bpfStream struct {
 	stacks   map[uint64]stackID
 	batch    []kernel.Record
 	kept     int // records since the last flush
-	first    *bpf.First
-	steps    uint // events so far, of all kinds
 	losses   []bpf.Loss
 	lost     int64
 	lossAt   int64
@@ -185,7 +173,7 @@ func (s *bpfStream) run(ctx context.Context) error {
 		ended = ctx.Err() != nil
 		full, took := s.r.Fullest(), time.Since(asleep)
 		if took > nap+tooLate || full > tooFull {
-			s.first.Hurry()
+			bpf.Hurry()
 		}
 		next = nextDrain(full, took)
 		upTo, err := s.drain()
@@ -227,7 +215,6 @@ func (s *bpfStream) drain() (upTo int64, err error) {
 }
 
 func (s *bpfStream) put() error {
-	s.first.Keep()
 	s.counts.events += int64(len(s.batch))
 	s.kept += len(s.batch)
 	err := s.w.Records(s.batch)

@@ -9,9 +9,6 @@ import (
 
 // event takes one event. It runs for every switch of the machine, and so allocates nothing.
 func (s *bpfStream) event(e *bpf.Event) {
-	if s.steps++; s.steps%keepEvery == 0 {
-		s.first.Keep()
-	}
 	switch e.Kind {
 	case bpf.Named:
 		s.name(e)

@@ -14,10 +14,10 @@
 //	ring_linux.go      the reading side of a CPU's log
 //	symbols_linux.go   names of kernel functions, asked of the kernel
 //	level_linux.go     giving up detail, and measuring what the programs cost
-//	first_linux.go     the reading thread runs before ordinary ones; naps
-//	block_linux.go     a thread of ours waits without waking the runtime's monitor
-//	ahead_linux.go     the same for the whole process in a crowd
+//	nap_linux.go       a thread of ours waits, and what CPU time it used
+//	block_linux.go     it does without waking the runtime's monitor
 //	behind_linux.go    all our threads run after those of others while CPUs are idle now and then
+//	ahead_linux.go     they run before others in a crowd
 //	pace_linux.go      the start takes its time where few CPUs are idle
 //
 // The C sources are in c/, one file a subject; c/whystall.bpf.c includes them. bpf2go makes the
