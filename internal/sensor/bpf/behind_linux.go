@@ -24,7 +24,8 @@ const (
 )
 
 // Behind lets the ordinary threads of this process run after those of all others while CPUs are
-// idle now and then, until ctx ends (class SCHED_IDLE, which needs no privilege). A thread of the
+// idle now and then, until ctx ends (class SCHED_IDLE). Every user may take that class, but only
+// with privilege comes a thread out of it again: without, Behind does nothing. A thread of the
 // target that wakes then takes the CPU from them at once. uptime is the path of /proc/uptime, whose
 // second number is how long the CPUs were idle.
 //
@@ -35,6 +36,9 @@ const (
 func Behind(ctx context.Context, uptime string) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	if !mayComeBack() {
+		return
+	}
 	f, err := os.Open(uptime)
 	if err != nil {
 		return
@@ -103,6 +107,17 @@ func reclassOne(tid int, from, to uint32) bool {
 	}
 	is.Policy = to
 	return unix.SchedSetAttr(tid, is, 0) == nil
+}
+
+// mayComeBack tries with a thread that then ends whether one that runs behind may be ordinary again
+// (sched(7): RLIMIT_NICE, or CAP_SYS_NICE).
+func mayComeBack() bool {
+	may := make(chan bool)
+	go func() {
+		runtime.LockOSThread() // for good: the thread ends with this goroutine
+		may <- setClass(0, unix.SCHED_IDLE, 0) && setClass(0, unix.SCHED_NORMAL, 0)
+	}()
+	return <-may
 }
 
 // hurry is for how long no thread of this process runs behind others.
