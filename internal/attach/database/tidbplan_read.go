@@ -16,6 +16,9 @@ func readTiDBPlan(p *attach.Part) attach.Reading {
 		return readPlainPlan(r, ops)
 	}
 	total, cut := wholeTime(ops), !isPlanRoot(ops[0].text)
+	if cut && openTop(ops) {
+		return readMiddle(r, ops)
+	}
 	r.Title = fmt.Sprintf("TiDB EXPLAIN ANALYZE, %s, %s", attach.Plural(len(ops), "operator"), dur(total))
 	if cut {
 		r.Title = fmt.Sprintf("TiDB EXPLAIN ANALYZE without its start, %s, which took %s", attach.Plural(len(ops), "operator"), dur(total))
@@ -210,7 +213,7 @@ func tellLeaf(r *result, ops []*operator, leaf *operator, total float64) {
 			"whether it is faster where all of it fits in memory")
 	case bad == nil:
 		r.next("another index or another join for that operator, then EXPLAIN ANALYZE again",
-			"nothing that it rests on found ten times the rows estimated, so new statistics are not the first thing to try")
+			noNewEstimates(ops, leaf))
 	default:
 		r.next("ANALYZE TABLE of the tables named, then EXPLAIN ANALYZE again",
 			"says whether the estimates, and with them the plan, change")

@@ -77,6 +77,10 @@ func belowIsCut(ops []*operator, o *operator) bool {
 	if inputs > 0 && o.time >= 0 && !slices.ContainsFunc(under(ops, o), func(in *operator) bool { return in.time >= 0 || in.server >= 0 }) {
 		return true // those that are there have no time
 	}
+	last := ops[len(ops)-1]
+	if last.task == "root" && !last.measured() && slices.Contains(under(ops, o), last) {
+		return true // the text ends within its row
+	}
 	return inputs == 0 || strings.Contains(o.name, "Join") && inputs == 1
 }
 
@@ -84,6 +88,15 @@ func belowIsCut(ops []*operator, o *operator) bool {
 func (o *operator) joinWaits(r *result) {
 	probe := group(o.text, "probe:")
 	fetch, all := value(probe, "fetch"), value(probe, "total")
+	if n := value(probe, "concurrency"); all > 0 && fetch >= 0 && fetch < 0.8*all && n > 1 {
+		line := fmt.Sprintf("its %s workers, added up: %s of joining, %s of waiting for rows to join (fetch)",
+			count(n), dur(all-fetch), dur(fetch))
+		if build := value(group(o.text, "build_hash_table:"), "build"); build > 0 {
+			line += fmt.Sprintf("; building the hash table took %s before", dur(build))
+		}
+		r.figure(line)
+		return
+	}
 	if all <= 0 || fetch < 0.8*all {
 		return
 	}
