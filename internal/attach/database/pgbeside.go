@@ -2,6 +2,7 @@ package database
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
@@ -78,6 +79,16 @@ func (b besides) where(r *result, total float64, again string) bool {
 		return false
 	}
 	return true
+}
+
+// amongAlike is what tells a node from others of its name: its condition or its keys; "": it needs
+// none, or has none.
+func amongAlike(nodes []*node, at *node) string {
+	alike := slices.ContainsFunc(nodes, func(n *node) bool { return n != at && n.name == at.name })
+	if !alike || at.cond == "" {
+		return ""
+	}
+	return " (" + short(at.cond) + ")"
 }
 
 // waitsToChange reports whether a node changes few rows, and has time that these do not explain.

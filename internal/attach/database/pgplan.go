@@ -162,6 +162,7 @@ type node struct {
 	batches            float64  // of a hash: more than one go through files
 	hit, read          float64  // pages that it and those below it found in the cache, and read
 	gives              []string // it is the top of this InitPlan: the names of what it gives
+	cond               string   // its condition or its keys, the first that is said
 	reads              []string // the names in its conditions of what InitPlans give
 	cte                string   // it is the top of this CTE: its time is in the nodes that read it
 }
@@ -242,11 +243,15 @@ var (
 	pgTempIO  = pattern.New(`I/O Timings: .*\btemp(?: read=([\d.]+))?(?: write=([\d.]+))?`)
 	pgBatches = pattern.New(`^\s*Buckets: .*\bBatches: (\d+)`)
 	pgRemoved = pattern.New(`Rows Removed by (?:Join )?Filter: (\d+)`)
+	pgCond    = pattern.New(`^\W*((?:(?:Hash|Merge|Index) Cond|Join Filter|Sort Key|Group Key): \S.*)$`)
 	pgPages   = pattern.New(`^\W*Buffers: shared(?: hit=(\d+))?(?: read=(\d+))?`)
 )
 
 // detail reads a line below a node. Rows removed are the mean of its loops.
 func (n *node) detail(text string) {
+	if m := pgCond.FindStringSubmatch(text); m != nil && n.cond == "" {
+		n.cond = strings.TrimRight(m[1], ` |"+`)
+	}
 	if m := pgRemoved.FindStringSubmatch(text); m != nil {
 		v, _ := number(m[1])
 		n.removed = v * max(1, n.loops)

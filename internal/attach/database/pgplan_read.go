@@ -119,7 +119,7 @@ func untimed(r *result, server string, nodes []*node, total float64, timed bool)
 func (t planTimes) run(r *result, nodes []*node) attach.Reading {
 	r.fact(FactStatement, t.total*1e3, "")
 	worst := slices.MaxFunc(nodes, func(a, b *node) int { return cmp.Compare(a.self, b.self) })
-	own, in := ": "+dur(worst.self)+" by itself", worst.name
+	own, in := ": "+dur(worst.self)+" by itself", worst.name+amongAlike(nodes, worst)
 	if worst.cut {
 		own, in = ": "+dur(worst.self), worst.name+" and what was cut off below it"
 	}
@@ -199,16 +199,16 @@ func (t planTimes) run(r *result, nodes []*node) attach.Reading {
 // hash that did not fit in memory.
 func mostOf(r *result, nodes []*node, worst *node) {
 	rows := func(n *node) float64 { return n.act * max(1, n.loops) }
+	hash := slices.MaxFunc(nodes, func(a, b *node) int { return cmp.Compare(a.batches, b.batches) })
+	if hash.batches > 1 {
+		r.figure(fmt.Sprintf("%s did not fit in memory: it went through files in %s batches", hash.name, count(hash.batches)))
+	}
 	big := slices.MaxFunc(nodes, func(a, b *node) int { return cmp.Compare(rows(a), rows(b)) })
 	if big == worst && rows(big) >= 1e5 && big.est < 0 {
 		r.figure("it gave " + count(rows(big)) + " rows")
 	}
 	if big != worst && rows(big) >= 1e5 && rows(big) > 2*rows(worst) && big != worstGuess(nodes) {
 		r.figure(fmt.Sprintf("most rows: %s gave %s", big.name, count(rows(big))))
-	}
-	hash := slices.MaxFunc(nodes, func(a, b *node) int { return cmp.Compare(a.batches, b.batches) })
-	if hash.batches > 1 {
-		r.figure(fmt.Sprintf("%s did not fit in memory: it went through files in %s batches", hash.name, count(hash.batches)))
 	}
 }
 
@@ -248,6 +248,35 @@ func guessedFar(nodes []*node) bool {
 	return slices.ContainsFunc(nodes, func(n *node) bool {
 		return max(n.act, n.est) >= 20 && n.misses(10)
 	})
+}
+
+// goodGuesses says of estimates that are not known to be far off whether new statistics would help.
+func goodGuesses(nodes []*node) string {
+	known, ended, sorted, few := false, false, false, false
+	for _, n := range nodes {
+		if n.est < 0 || n.act < 0 {
+			continue
+		}
+		known = true
+		if max(n.act, n.est) > 10*max(1, min(n.act, n.est)) {
+			sort := n.stopped && strings.HasPrefix(n.name, "Sort") // the rows below it tell
+			ended, sorted, few = ended || n.stopped && !sort, sorted || sort, few || !n.stopped
+		}
+	}
+	switch {
+	case !known:
+		return "EXPLAIN with COSTS on has the estimates too: whether new statistics would help"
+	case ended:
+		return "a limit ended nodes before they gave all of their rows, so whether their estimates are right the plan does not say"
+	case few && !sorted:
+		return "only estimates of few rows are more than ten times off, so new statistics are not the first thing to try"
+	}
+	if sorted && !few {
+		return "of nodes that gave all of their rows, no estimate is more than ten times off, so new statistics are not the first thing to try"
+	} else if sorted {
+		return "of nodes that gave all of their rows, only estimates of few are more than ten times off"
+	}
+	return "no estimate is more than ten times off, so new statistics are not the first thing to try"
 }
 
 // worstGuess is the outermost node of ten thousand rows or more whose estimate is a hundred times
@@ -358,9 +387,5 @@ func (t planTimes) where(r *result, nodes []*node, worst *node, line string) {
 			"says whether the estimates, and with them the plan, change")
 		return
 	}
-	why := "no estimate is more than ten times off, so new statistics are not the first thing to try"
-	if !slices.ContainsFunc(nodes, func(n *node) bool { return n.est >= 0 }) {
-		why = "EXPLAIN with COSTS on has the estimates too: whether new statistics would help"
-	}
-	r.next("another index or another join for that node, then "+again, why)
+	r.next("another index or another join for that node, then "+again, goodGuesses(nodes))
 }
