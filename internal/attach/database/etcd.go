@@ -74,11 +74,13 @@ type complaints struct {
 	timeouts                  int // requests that timed out
 	agreement                 int // slow requests whose time was the agreement of the members
 	index                     int // waits for the leader that name no duration
+	unled                     int // and those of them that it did not answer in time
 	elections                 int
 	many                      int                // reads whose answer had many keys
 	small                     int                // and those whose answer had next to none
 	keys, size                float64            // the largest of their answers, in keys and bytes
 	overloaded                int                // times that etcd said so of itself
+	refused                   map[string]float64 // slow requests that ended with an error, by its words
 	lines, warned, failed     int                // all; those that etcd calls a warning or worse, an error or worse
 	steps                     map[string]float64 // of traces: the longest step of each; s
 	traces, served            []float64          // by its traces, and by its statistics of requests; s
@@ -178,6 +180,9 @@ func readEtcd(p *attach.Part) attach.Reading {
 		if c.onlyAgreement() {
 			r.Means = "The requests waited until the members had agreed, before anything was read: a slow disk or a lack of CPU of the leader or of a majority, and the network between them, look alike."
 		}
+		if c.unled > 0 {
+			r.Means = "Reads waited for the leader's word on how far they may read, and it did not come in time: the network to it, or a leader that was gone, without a CPU or waiting for its disk. etcd names the network, whichever it was."
+		}
 		r.Not = "These lines name no slow fdatasync: a slow disk is not shown."
 		r.next("curl -s http://127.0.0.1:2379/metrics | grep -E 'wal_fsync_duration|backend_commit_duration|peer_round_trip'", "tells the disk from the network")
 		r.next("whystall record --pid $(pidof etcd)", "says whether etcd had its CPU")
@@ -258,7 +263,7 @@ func (c *complaints) line(text string) {
 	if strings.Contains(text, "failed to be sent out") {
 		c.unsent++
 	}
-	if strings.Contains(text, "etcdserver: request timed out") {
+	if c.ofRequest(text); strings.Contains(text, "etcdserver: request timed out") && !etcdOfClient.MatchString(text) {
 		c.timeouts++
 	}
 	if strings.Contains(text, "agreement among raft nodes") {
@@ -286,6 +291,11 @@ func (c *complaints) line(text string) {
 	}
 	if strings.Contains(text, "waiting for ReadIndex response took too long") {
 		c.index++
+		return
+	}
+	if strings.Contains(text, "timed out waiting for read index response") {
+		c.index++
+		c.unled++
 		return
 	}
 	m := etcdTook.FindStringSubmatch(text)
@@ -328,6 +338,17 @@ func (c *complaints) figures(r *result) {
 	if c.agreement > 0 {
 		r.figure(fmt.Sprintf("%s: the time was the agreement among raft members, before the read", times(c.agreement)))
 	}
+	c.tellRefused(r)
+	if c.index > 0 {
+		line := "waiting for the leader's ReadIndex took too long: " + times(c.index)
+		switch {
+		case c.unled == c.index:
+			line += ", until it timed out"
+		case c.unled > 0:
+			line += fmt.Sprintf(", %d of them until it timed out", c.unled)
+		}
+		r.figure(line)
+	}
 	c.together(r)
 	if c.small > 0 && c.many == 0 {
 		r.figure(fmt.Sprintf("%d of %d had an answer of at most 1 key: no large answer made these slow", c.small, len(c.reads)+len(c.apply)))
@@ -352,9 +373,6 @@ func (c *complaints) figures(r *result) {
 	}
 	if c.timeouts > 0 {
 		r.figure("requests of etcd itself that timed out: " + times(c.timeouts))
-	}
-	if c.index > 0 {
-		r.figure("waiting for the leader's ReadIndex took too long: " + times(c.index))
 	}
 	if names := attach.Largest(c.steps); len(names) > 0 && c.agreement < len(c.traces) {
 		r.figure(fmt.Sprintf("the longest step of traced requests: %s, %s", names[0], dur(c.steps[names[0]])))

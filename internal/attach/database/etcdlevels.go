@@ -3,6 +3,7 @@ package database
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste/pattern"
@@ -71,4 +72,51 @@ func (c *complaints) onlyApplies() bool {
 // and etcd complains of no heartbeat and no disk.
 func (c *complaints) onlyAgreement() bool {
 	return len(c.traces) > 0 && c.agreement >= len(c.traces) && c.beats+len(c.fsync) == 0
+}
+
+var (
+	// etcdOfClient is what only lines about a client's request have.
+	etcdOfClient = pattern.New(`took too long|with result "|read-only range|"request": ?"`)
+	// etcdAnswer is the error that a client's request ended with.
+	etcdAnswer = pattern.New(`with result "error:([^"]+)"|"error": ?"([^"]+)"`)
+)
+
+// ofRequest notes a slow request that ended with an error.
+func (c *complaints) ofRequest(text string) {
+	m := etcdAnswer.FindStringSubmatch(text)
+	if m == nil || !strings.Contains(text, "took too long") {
+		return
+	}
+	if c.refused == nil {
+		c.refused = map[string]float64{}
+	}
+	said := short(m[1] + m[2])
+	if len(c.refused) >= mostAnswers && c.refused[said] == 0 {
+		said = "of other words"
+	}
+	c.refused[said]++
+}
+
+// mostAnswers bounds the errors that are told apart, and mostSaid those that are named.
+const (
+	mostAnswers = 100
+	mostSaid    = 3
+)
+
+// tellRefused says how many of the slow requests ended with an error, and with which.
+func (c *complaints) tellRefused(r *result) {
+	names := attach.Largest(c.refused)
+	if len(names) == 0 {
+		return
+	}
+	n, list := 0.0, []string(nil)
+	for i, name := range names {
+		if n += c.refused[name]; i < mostSaid {
+			list = append(list, fmt.Sprintf("%.0f %s", c.refused[name], name))
+		}
+	}
+	if len(names) > mostSaid {
+		list = append(list, "others")
+	}
+	r.figure(fmt.Sprintf("%.0f of the slow requests ended with an error: %s", n, strings.Join(list, ", ")))
 }
