@@ -27,9 +27,9 @@ var pgLog = &attach.Kind{
 }
 
 var (
-	pgLine    = pattern.New(`(?:^|[ \]:>])(LOG|ERROR|FATAL|PANIC|WARNING|DETAIL|HINT|CONTEXT|STATEMENT|QUERY): {1,2}\S|(?:^|[ \]:>])STATEMENT: {3,}\S|^"?\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[^"]*"?,.*,(?:LOG|ERROR|FATAL|PANIC|WARNING),[0-9A-Z]{5},"`)
+	pgLine    = pattern.New(`(?:^|[ \]:>])(LOG|ERROR|FATAL|PANIC|WARNING|DETAIL|HINT|CONTEXT|STATEMENT|QUERY): {1,2}\S|(?:^|[ \]:>])STATEMENT: {3,}\S|(?:^|[ \]:>])STATEMENT: *$|^"?\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[^"]*"?,.*,(?:LOG|ERROR|FATAL|PANIC|WARNING),[0-9A-Z]{5},"`)
 	pgCSV     = pattern.New(`^"?\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[^"]*"?,(?:.*,){6}`)
-	pgTwo     = pattern.New(`(LOG|ERROR|FATAL|PANIC|WARNING|DETAIL|HINT|CONTEXT|STATEMENT|QUERY):  \S|STATEMENT: {3,}\S`)
+	pgTwo     = pattern.New(`(LOG|ERROR|FATAL|PANIC|WARNING|DETAIL|HINT|CONTEXT|STATEMENT|QUERY):  \S|STATEMENT: {3,}\S|STATEMENT: *$`)
 	pgWait    = pattern.New(`process (\d+) still waiting for (\w+) on (.+?) after ([\d.]+) ms`)
 	pgGot     = pattern.New(`process (\d+) acquired (\w+) on (.+?) after ([\d.]+) ms`)
 	pgHolder  = pattern.New(`Process(?:es)? holding the lock: ([\d, ]+)\. Wait queue: ([\d, ]+)`)
@@ -90,6 +90,20 @@ func pgRecord(lines []paste.Line) []paste.Line {
 	return lines[:1]
 }
 
+// pgStatementBelow is a line whose statement starts in the next one.
+var pgStatementBelow = pattern.New(`STATEMENT:\s*$`)
+
+// pgBelow is the start of a statement that stands in lines of its own.
+func pgBelow(lines []paste.Line) (text string) {
+	for n, l := range lines {
+		if n >= maxRecord || l.Command != "" || pgLine.MatchString(l.Text) || !pgGoes(l.Text) || len(text) > 200 {
+			break
+		}
+		text += strings.TrimSpace(l.Text) + " "
+	}
+	return strings.TrimSpace(text)
+}
+
 // pgEvents are what a log says of time, in seconds.
 type pgEvents struct {
 	waits     map[string]float64 // process -> its longest wait for a lock
@@ -126,8 +140,11 @@ func readPGLog(p *attach.Part) attach.Reading {
 		for _, l := range record[1:] {
 			text += l.Text
 		}
-		e.line(text)
 		at += len(record)
+		if pgStatementBelow.MatchString(text) {
+			text += "  " + pgBelow(p.Lines[at:])
+		}
+		e.line(text)
 	}
 	r := &result{}
 	r.Title = "PostgreSQL's log, " + attach.Plural(len(p.Lines), "line")

@@ -18,6 +18,8 @@ type pgCheckpoints struct {
 	wrote    float64   // buffers of the one that wrote longest
 	distance []float64 // the log of changes between two of them, in bytes
 	starts   int
+	timed    int       // of them, those that the time since the one before started
+	began    []float64 // when they started, in s
 	full     int       // of them, those that the size of the log of changes started
 	ended    time.Time // when the last one ended
 	touching int       // started as soon as the one before had ended
@@ -37,6 +39,12 @@ func (c *pgCheckpoints) line(text string) {
 	now := pgTimeOf(text)
 	if m := pgStarting.FindStringSubmatch(text); m != nil {
 		c.starts++
+		if m[1] == " time" {
+			c.timed++
+		}
+		if !now.IsZero() {
+			c.began = append(c.began, float64(now.UnixMilli())/1e3)
+		}
 		if pgByLog.MatchString(m[1]) {
 			c.full++
 			if !c.ended.IsZero() && !now.IsZero() && now.Sub(c.ended).Seconds() <= soonAfter {
@@ -75,6 +83,29 @@ func pgTimeOf(text string) (at time.Time) {
 // are several: it fills too fast for the time between two of them.
 func (c *pgCheckpoints) forced() bool { return c.full >= 2 && 2*c.full > c.starts }
 
+// onTime says that all checkpoints were started by the time since the one before, and how far apart
+// they started where that is one time for all; "": others started some of them.
+func (c *pgCheckpoints) onTime() string {
+	if c.timed == 0 || c.timed < c.starts {
+		return ""
+	}
+	text := fmt.Sprintf("all %d checkpoints whose start is here were started by the time (checkpoint_timeout), and not by the size of the log of changes", c.starts)
+	if c.starts == 1 {
+		text = "the checkpoint was started by the time (checkpoint_timeout), and not by the size of the log of changes"
+	}
+	if len(c.began) < 3 || len(c.began) < c.starts {
+		return text
+	}
+	least, most := c.began[1]-c.began[0], 0.0
+	for i := 1; i < len(c.began); i++ {
+		least, most = min(least, c.began[i]-c.began[i-1]), max(most, c.began[i]-c.began[i-1])
+	}
+	if least < 1 || most > 1.1*least {
+		return text
+	}
+	return text + fmt.Sprintf("; one each %s", dur((c.began[len(c.began)-1]-c.began[0])/float64(len(c.began)-1)))
+}
+
 // tell says how long the fsyncs took, and what started the checkpoints.
 func (c *pgCheckpoints) tell(r *result) {
 	if len(c.sync) > 0 {
@@ -101,6 +132,9 @@ func (c *pgCheckpoints) tell(r *result) {
 			line += fmt.Sprintf(", %d of them right when the one before had ended", c.touching)
 		}
 		r.figure(line)
+	}
+	if text := c.onTime(); text != "" {
+		r.figure(text)
 	}
 	if len(c.distance) > 0 {
 		line := fmt.Sprintf("log of changes from one checkpoint to the next: median %s, at most %s",

@@ -34,7 +34,7 @@ type pgWant struct {
 type pgHolds struct{ pid, on string }
 
 var (
-	pgRuns   = pattern.New(`(?:CONTEXT:  SQL statement "|STATEMENT:  )(.+)`)
+	pgRuns   = pattern.New(`(?:CONTEXT:  SQL statement "|STATEMENT: +)(.+)`)
 	pgFrom   = pattern.New(`^[^"\[]{0,120}(?:\[[^\]\d][^\]]*\][^"\[]{0,60})?\[(\d{1,10})(?:-\d+)?\][^"]{0,80}?(?:LOG|ERROR|FATAL|PANIC|WARNING|STATEMENT|CONTEXT):  `)
 	pgAnyLog = pattern.New(`(?:^|[ \]:>])(?:LOG|ERROR|FATAL|PANIC|WARNING):  `)
 )
@@ -247,6 +247,14 @@ func (e *pgEvents) longestGoing() (most float64) {
 	return most
 }
 
+// gotIt ends what is said of processes that waited.
+func gotIt(n int) string {
+	if n == 1 {
+		return ", and then it got it"
+	}
+	return ", and all of them got theirs"
+}
+
 // locks says who waits for locks, and who has them.
 func (e *pgEvents) locks(r *result) {
 	var took []float64
@@ -272,6 +280,9 @@ func (e *pgEvents) locks(r *result) {
 	if going > 0 && len(took) > 1 {
 		line = fmt.Sprintf("%s waited for a lock, %s; where the log ends %d still wait, the longest for %s so far", processes(len(took)), on, going, dur(e.longestGoing()))
 	}
+	if len(e.got) >= len(e.waits) {
+		line += gotIt(len(took))
+	}
 	r.figure(line)
 	e.queue.figure(r, e.waits, e.got)
 	// The process at the head of the chain holds a lock and waits for none.
@@ -288,6 +299,10 @@ func (e *pgEvents) locks(r *result) {
 		}
 	}
 	r.fact(FactLockWait, attach.Median(took)*1e3, what)
-	r.outside("a lock in the database's own tables, which another transaction holds", line, 0)
+	where := "a lock in the database's own tables, which another transaction holds"
+	if len(e.got) >= len(e.waits) {
+		where = "a lock in the database's own tables, which another transaction held"
+	}
+	r.outside(where, line, 0)
 	r.Not = "It is a lock of tables or rows, not one of the process: CPU and disk are not shown to be short."
 }
