@@ -16,9 +16,10 @@ var redisIntrinsic = &attach.Kind{
 	Hints: []string{"Max latency so far:", "total runs (avg", "Worst run took"},
 	Claim: func(lines []paste.Line) int {
 		n := 0
-		for n < len(lines) && (intrinsicMax.MatchString(lines[n].Text) ||
-			intrinsicEnd.MatchString(lines[n].Text) || strings.HasPrefix(lines[n].Text, "Worst run took") ||
-			n > 0 && lines[n].Text == "" && n+1 < len(lines) && intrinsicEnd.MatchString(lines[n+1].Text)) {
+		text := func(i int) string { return strings.TrimSpace(lines[i].Text) }
+		for n < len(lines) && (intrinsicMax.MatchString(text(n)) ||
+			intrinsicEnd.MatchString(text(n)) || strings.HasPrefix(text(n), "Worst run took") ||
+			n > 0 && text(n) == "" && n+1 < len(lines) && intrinsicEnd.MatchString(text(n+1))) {
 			n++
 		}
 		return n
@@ -39,11 +40,12 @@ func readIntrinsic(p *attach.Part) attach.Reading {
 	r := &result{}
 	worst, avg, runs, seen, ended, whole := 0.0, 0.0, 0.0, false, false, false
 	for _, l := range p.Lines {
-		if m := intrinsicMax.FindStringSubmatch(l.Text); m != nil {
+		text := strings.TrimSpace(l.Text)
+		if m := intrinsicMax.FindStringSubmatch(text); m != nil {
 			v, _ := number(m[1])
 			worst, seen = max(worst, v), true
 		}
-		if m := intrinsicEnd.FindStringSubmatch(l.Text); m != nil {
+		if m := intrinsicEnd.FindStringSubmatch(text); m != nil {
 			runs, _ = number(m[1])
 			avg, _ = strconv.ParseFloat(m[3], 64)
 			ended, whole = true, m[2] == ""

@@ -76,7 +76,7 @@ func claimRedisSlow(lines []paste.Line) int {
 		}
 		return n
 	}
-	if !slowHead.MatchString(slowText(lines[0].Text)) {
+	if !slowHead.MatchString(slowText(lines[0].Text)) && !gluedSlow(lines) {
 		return 0
 	}
 	n, took := 1, false
@@ -85,6 +85,19 @@ func claimRedisSlow(lines []paste.Line) int {
 		n++
 	}
 	return attach.ClaimIf(took, n)
+}
+
+var (
+	gluedHead = pattern.New(`[^\s\w.]\s*\d+\) +1\) +\(integer\) \d+$`)
+	gluedAt   = pattern.New(`^\s+2\) +\(integer\) 1[3-9]\d{8}$`)
+	gluedTook = pattern.New(`^\s+3\) +\(integer\) \d{1,16}$`)
+)
+
+// gluedSlow reports whether an entry starts at the end of a line of something else, such as the
+// quote that a program has it in.
+func gluedSlow(lines []paste.Line) bool {
+	return len(lines) > 3 && gluedHead.MatchString(slowText(lines[0].Text)) &&
+		gluedAt.MatchString(slowText(lines[1].Text)) && gluedTook.MatchString(slowText(lines[2].Text))
 }
 
 func slowOwn(text string) bool {
