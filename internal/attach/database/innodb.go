@@ -27,7 +27,7 @@ var innodb = &attach.Kind{
 var (
 	semaEnd    = pattern.New(`[sS]emaphore wait has lasted > (\d+) seconds`)
 	semaWait   = pattern.New(`--Thread (\d+) has waited at (\S+) line (\d+) for ([\d.]+) seconds the semaphore`)
-	semaLock   = pattern.New(`^\s*(X-lock|S-lock|SX-lock|Mutex|X-lock \(wait_ex\)|.*[Ll]ock)\b.* (?:on RW-latch at|at|on) (0x[0-9a-f]+|'[^']+')(?:,? created (?:in )?(?:file )?(\S+) line (\d+))?`)
+	semaLock   = pattern.New(`^\s*(X-lock|S-lock|SX-lock|Mutex|X-lock \(wait_ex\)|.*[Ll]ock)\b.* (?:on RW-latch at|at|on) (0x[0-9a-f]+|'[^']+')(?: '&?([^']+)'|,? Mutex (\w+) created (\S+?:\d+))?(?:,? created (?:in )?(?:file )?(\S+) line (\d+))?`)
 	semaWriter = pattern.New(`a writer \(thread id (\d+)\) has reserved it in mode\s+(wait exclusive|\w+)`)
 	semaMutex  = pattern.New(`Mutex (?:at )?(0x[0-9a-f]+|\S+)(?:,? Mutex (\S+))? created (\S+)|Mutex at (0x[0-9a-f]+)`)
 	trxWaiting = pattern.New(`TRX HAS BEEN WAITING (\d+) (SEC|us|µs|seconds)`)
@@ -138,6 +138,7 @@ func innoGoes(text string) bool {
 type semaphore struct {
 	lock, site, writer string
 	thread             string // that waits
+	name               string // of the lock, where it is said beside its address
 	made               string // where the lock is created, which names it
 	waits              bool   // the writer waits for the readers to go
 	waiters            int
@@ -297,8 +298,9 @@ func (s *innoState) line(text string, at *semaphore) *semaphore {
 	if at != nil {
 		if m := semaLock.FindStringSubmatch(t); m != nil && at.lock == "" {
 			at.lock = m[2]
-			if m[3] != "" {
-				at.made = m[3] + ":" + m[4]
+			at.name, at.made = cmp.Or(m[3], m[4]), m[5]
+			if m[6] != "" {
+				at.made = m[6] + ":" + m[7]
 			}
 		} else if m := semaMutex.FindStringSubmatch(t); m != nil && at.lock == "" {
 			at.lock = cmp.Or(m[2], m[1], m[4])

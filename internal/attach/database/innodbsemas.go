@@ -48,7 +48,7 @@ func (s *innoState) semaphores(r *result) {
 			long = "for less than " + cmp.Or(w.below, "10 ms")
 		}
 		line := fmt.Sprintf("%s of %s %s, at %s", waitersText(w.waiters),
-			strings.TrimSpace("InnoDB's lock "+w.lock), long, w.site)
+			strings.TrimSpace("InnoDB's lock "+w.lock+w.called()), long, w.site)
 		if w.made != "" {
 			line += " (created at " + w.made + ")"
 		}
@@ -93,6 +93,14 @@ func oneHolder(list []*semaphore) string {
 	}
 	return fmt.Sprintf("%d threads wait for %d locks of InnoDB's, and thread %s has all of them",
 		waiters, len(list), list[0].writer)
+}
+
+// called is the name of a lock, behind its address.
+func (w *semaphore) called() string {
+	if w.name == "" {
+		return ""
+	}
+	return " (" + w.name + ")"
 }
 
 func waitersText(n int) string {
