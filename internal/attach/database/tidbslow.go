@@ -179,6 +179,8 @@ func readTiDBSlow(p *attach.Part) attach.Reading {
 		slowest.plain(r, q)
 	}
 	r.second(slowest.readFor())
+	r.second(slowest.ended())
+	othersSlow(r, list, slowest)
 	if r.Not == "" {
 		r.Not = "The log has only statements above its threshold: it says nothing of the others."
 	}

@@ -1,6 +1,7 @@
 package database
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/whystall/whystall/internal/format/paste/pattern"
@@ -20,10 +21,13 @@ var oldNames = map[string]string{"cost_time": "Query_time", "process_time": "Pro
 	"get_commit_ts_time": "Get_commit_ts_time", "local_latch_wait_time": "Local_latch_wait_time",
 	"resolve_lock_time":   "Resolve_lock_time",
 	"commit_backoff_time": "Commit_backoff_time", "write_keys": "Write_keys",
-	"write_size": "Write_size", "prewrite_region": "Prewrite_region", "txn_retry": "Txn_retry"}
+	"succ": "Succ", "write_size": "Write_size", "prewrite_region": "Prewrite_region", "txn_retry": "Txn_retry"}
+
+// oldLine marks a statement of such a line, which has all that the log says of it.
+const oldLine = "in a line of TiDB 2.1"
 
 func oldFields(text string) entry {
-	e := entry{}
+	e := entry{oldLine: "true"}
 	if text, _, _ = strings.Cut(text, " sql:"); strings.HasPrefix(text, "sql:") {
 		return e
 	}
@@ -34,4 +38,51 @@ func oldFields(text string) entry {
 		}
 	}
 	return e
+}
+
+// ended says that a statement failed, or that TiDB itself sent it; "": neither.
+func (e entry) ended() string {
+	switch {
+	case e["Succ"] == "false":
+		return "it ended with an error, or was ended (Succ: false)"
+	case e["Is_internal"] == "true":
+		return "it is a statement of TiDB's own (Is_internal: true)"
+	}
+	return ""
+}
+
+// mostOthers is up to how many statements are told beside the slowest.
+const mostOthers = 2
+
+// othersSlow tells the statements beside the slowest, where they are few: each is one of its own.
+func othersSlow(r *result, list []entry, slowest entry) {
+	var lines []string
+	told := false
+	for _, e := range list {
+		q := e.s("Query_time")
+		if !told && q == slowest.s("Query_time") {
+			told = true
+			continue
+		}
+		if q == 0 {
+			continue
+		}
+		var parts []string
+		for _, name := range []string{"Process_time", "Wait_time", "Backoff_time", "Prewrite_time", "Commit_time"} {
+			if v := e.s(name); v >= q/10 {
+				parts = append(parts, name+" "+dur(v))
+			}
+		}
+		if keys := e.n("Total_keys"); keys > 0 {
+			parts = append(parts, count(keys)+" keys scanned")
+		}
+		line := "another statement: " + dur(q)
+		if len(parts) > 0 {
+			line += fmt.Sprintf(" (%s)", strings.Join(parts, ", "))
+		}
+		lines = append(lines, line)
+	}
+	if len(lines) <= mostOthers {
+		r.Figures = append(r.Figures, lines...)
+	}
 }

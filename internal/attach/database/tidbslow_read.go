@@ -312,7 +312,15 @@ func (e entry) plain(r *result, q float64) {
 				strings.Join(list, ", "))
 		}
 		r.Means = fmt.Sprintf("No field of this entry explains its %s: what is left may be TiDB's own execution, the way to TiKV, or waits on either host.", dur(q))
+		if e["Is_internal"] == "true" { // nobody runs that by hand
+			r.next("whystall record --pid $(pidof tidb-server)", "while it happens: whether TiDB had its CPU")
+			return
+		}
 		r.next("EXPLAIN ANALYZE the statement", "has client's and server's times of each task")
+		return
+	}
+	if e[oldLine] != "" { // there is no more of it
+		r.next("EXPLAIN ANALYZE the statement", "shows which part of it takes the time")
 		return
 	}
 	r.next("grep -A40 'Txn_start_ts' tidb-slow.log", "shows the whole entry")

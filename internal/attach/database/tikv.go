@@ -52,7 +52,7 @@ var (
 	tikvOld = pattern.New(`endpoint\.rs:\d+.*\btakes ([\d.]+) \[waiting: ([\d.]+)(?:, keys: (\d+))?`)
 	// tikvSaid is what a line of the log about a slow query has, and a sentence or a command with
 	// the words has not: the time of the line, or a duration.
-	tikvSaid = pattern.New(`^\W?\d{4}[/-]\d\d[/-]\d\d[ T]|\[[\w.]+="?[\d.]+(?:ns|µs|us|ms|s|m)"?\]`)
+	tikvSaid = pattern.New(`(?:^\W?|["'(])\d{4}[/-]\d\d[/-]\d\d[ T]|\[[\w.]+="?[\d.]+(?:ns|µs|us|ms|s|m)"?\]`)
 	tikvTake = pattern.New(`(?:takes?[=: ]"?|took )([\d.]+(?:ns|µs|us|ms|s))`)
 )
 
@@ -249,7 +249,7 @@ func counted(list []float64, re *pattern.Regexp, text string) []float64 {
 func readTiKV(p *attach.Part) attach.Reading {
 	r := &result{}
 	var total, process, wait, snapshot, suspend, steps []float64
-	locked, slowest, what := 0, "", map[string]float64{}
+	locked, bare, slowest, what := 0, 0, "", map[string]float64{}
 	for _, l := range p.Lines {
 		if strings.Contains(l.Text, "locked primary_lock") {
 			locked++
@@ -275,6 +275,7 @@ func readTiKV(p *attach.Part) attach.Reading {
 		}
 		if strings.Contains(l.Text, "slow-query") {
 			if kv["total_lifetime"] <= 0 {
+				bare++
 				continue
 			}
 			if kv["total_lifetime"] > slices.Max(append(total, 0)) {
@@ -316,6 +317,10 @@ func readTiKV(p *attach.Part) attach.Reading {
 	}
 	if len(total) > 0 {
 		tikvQueries{total, process, wait, snapshot, suspend}.judge(r, slowest)
+	}
+	if bare > 0 {
+		r.figure("slow queries whose lines have no duration: " + times(bare))
+		r.Means = cmp.Or(r.Means, "How long it took, and what for, these lines do not say.")
 	}
 	r.Not = "Only lines above TiKV's thresholds are in its log."
 	if len(steps) > 0 {
