@@ -21,6 +21,7 @@
 //	gdb.go       gdb, pstack, eu-stack
 //	gdbcore.go   of it: core files, and frames that gdb guessed
 //	gdbsession.go  of it: threads and frames that a person chose one by one; wrapped frames
+//	corestacks.go what systemd-coredump writes
 //	gdbinfo.go   gdb's info threads
 //	pmp.go       pt-pmp
 //	jstack.go    the JVM's dumps
