@@ -2,6 +2,7 @@ package stackdump
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -15,7 +16,8 @@ func (d *dump) census(t tally) string {
 		{d.afterFiles(), "waiting for another thread's call on a file"},
 		{t.remote, "waiting for another server"}, {t.table, "waiting for tables' locks"},
 		{t.pooled, "waiting for a pool"}, {t.room, "waiting for room in a queue"},
-		{t.running - d.beheaded() - d.keepers(), "running or in calls"},
+		{t.running - d.beheaded() - d.keepers() - d.unnamed(), "running or in calls"},
+		{d.unnamed(), "whose functions have no names"},
 		{d.keepers(), "asleep or waiting with a lock that others want"}, {d.beheaded(), "without their innermost frames"},
 		{d.children(), "waiting for another process"}, {d.joining(), "waiting for another thread to end"},
 		{t.idle - d.children() - d.joining() - d.frameless(),
@@ -72,6 +74,18 @@ func readThreads(n int) string {
 // joining is how many threads wait for another one to end.
 func (d *dump) joining() int {
 	return d.count(func(t *thread) bool { return t.doing == idle && !t.wanted && t.joins })
+}
+
+// unnamed is how many threads have no function with a name: what they do their stacks do not say.
+func (d *dump) unnamed() int {
+	return d.count(func(t *thread) bool { return t.doing == running && !t.cropped && t.nameless() })
+}
+
+func (t *thread) nameless() bool {
+	return len(t.frames) > 0 && t.state == "" && !t.atZero() && !slices.ContainsFunc(t.frames, func(f frame) bool {
+		fn := short(f.fn)
+		return fn != "" && fn != "??" && !strings.HasPrefix(fn, "0x") && !first(fn)
+	})
 }
 
 // beheaded is how many threads lack the frames that say what they do.

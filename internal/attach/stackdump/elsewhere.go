@@ -289,7 +289,7 @@ func (d *dump) pools(r *attach.Reading, t tally) {
 			signals[th.site] += th.n
 		case th.doing == idle && !unnamed && !th.joins && !th.child:
 			n[th.site] += th.n
-		case th.doing == running:
+		case th.doing == running && !th.nameless():
 			at = th
 		}
 	}
@@ -304,7 +304,7 @@ func (d *dump) pools(r *attach.Reading, t tally) {
 	} else if len(words) > 1 {
 		r.Figures = append(r.Figures, strings.Join(words, ", ")+", as pools without work do")
 	}
-	if sites := attach.Largest(signals); len(sites) > 0 && signals[sites[0]] > 2 {
+	if sites := attach.Largest(signals); len(sites) > 0 && (signals[sites[0]] > 2 || signals[sites[0]] > 1 && signals[sites[0]] == t.total) {
 		r.Figures = append(r.Figures,
 			fmt.Sprintf("%d threads wait for a signal, or for what others do, in %s", signals[sites[0]], sites[0]))
 	}
@@ -320,9 +320,9 @@ func (d *dump) pools(r *attach.Reading, t tally) {
 		r.Figures = append(r.Figures, fmt.Sprintf("%d threads sleep in %s, by their own code",
 			asleep[sites[0]], sites[0]))
 	}
-	if t.running == 1 && t.total > 2 && at != nil && !at.atZero() && d.hit() == nil && len(at.frames) > 0 && at.state == "" {
+	if t.running-d.unnamed() == 1 && t.total > 2 && at != nil && !at.atZero() && d.hit() == nil && len(at.frames) > 0 && at.state == "" {
 		at.from = 0
-		r.Figures = append(r.Figures, "the only thread that runs or is in a call: "+at.path())
+		r.Figures = append(r.Figures, "the only thread that "+d.knownToRun()+": "+at.path())
 	}
 	if t.running > 1 && t.running <= 3 && t.running*4 < t.total {
 		var words []string
@@ -337,6 +337,14 @@ func (d *dump) pools(r *attach.Reading, t tally) {
 				threads(t.total), strings.Join(words, "; "))}, r.Figures...)
 		}
 	}
+}
+
+// knownToRun says what is known of a thread at work, where the functions of others have no names.
+func (d *dump) knownToRun() string {
+	if d.unnamed() > 0 {
+		return "is known to run or to be in a call"
+	}
+	return "runs or is in a call"
 }
 
 // workMarks are functions below which a server does a client's work: who waits there is not idle.

@@ -19,7 +19,7 @@ var gdb = &attach.Kind{
 	Session: func(first, next string) bool {
 		return looking.MatchString(next) && (looking.MatchString(first) || strings.HasPrefix(first, "thread apply"))
 	},
-	Yields: []string{"eu-stack", "crash bt", "gdb py-bt"},
+	Yields: []string{"eu-stack", "crash bt", "gdb py-bt", "coredumpctl"},
 	Read: func(p *attach.Part) attach.Reading {
 		return readNative(p, "gdb backtrace", native)
 	},
@@ -27,9 +27,10 @@ var gdb = &attach.Kind{
 
 // euStack reads elfutils' eu-stack.
 var euStack = &attach.Kind{
-	Name:  "eu-stack",
-	Hints: []string{"TID ", "PID ", "#"},
-	Claim: claimEU,
+	Name:   "eu-stack",
+	Hints:  []string{"TID ", "PID ", "#"},
+	Claim:  claimEU,
+	Yields: []string{"coredumpctl"},
 	Read: func(p *attach.Part) attach.Reading {
 		return readNative(p, "eu-stack", native)
 	},
@@ -296,6 +297,8 @@ func (d *dump) dropEmpty() {
 	for _, t := range d.threads {
 		if len(t.frames) > 0 {
 			keep = append(keep, t)
+		} else if t.num > 0 {
+			d.heads = append(d.heads, t.num)
 		}
 	}
 	d.threads = keep

@@ -38,7 +38,7 @@ var (
 	// jvmSays is what HotSpot says of a thread at the end of its header.
 	jvmSays = pattern.New(` waiting for monitor entry(?: \[0x[0-9a-f]+\])?$`)
 	// jvmBroken is the end of a header that somebody broke.
-	jvmBroken = pattern.New(`^Id=\d+$|^\s*(?:waiting |waiting on |waiting for |in )?(?:on condition|for monitor entry|monitor entry|condition|Object\.wait\(\)|runnable)? ?\[0x[0-9a-f]{8,16}\]$`)
+	jvmBroken = pattern.New(`^Id=\d+$|^\s*(?:waiting |waiting on |waiting for |in )?(?:on condition|for monitor entry|monitor entry|condition|Object\.wait\(\)|runnable)? ?\[0x[0-9a-f]{8,16}(?:\.\.0x[0-9a-f]{8,16})?\][0-9a-fx.()\]]{0,48}$`)
 	jvmNID    = pattern.New(`\bnid=(0x[0-9a-f]+|\d+)`)
 	jvmState  = pattern.New(`^\s*java\.lang\.Thread\.State: (\w+)(?: \((.*)\))?`)
 	jvmFrame  = pattern.New(`^\s+at ([\w$.@/<>:-]+) ?\((.*)\)\s*$`)

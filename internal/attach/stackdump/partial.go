@@ -17,6 +17,10 @@ func (d *dump) leftOut() (n, last int) {
 		seen[t.num] = true
 		last = max(last, t.num)
 	}
+	for _, num := range d.heads {
+		seen[num] = true
+		last = max(last, num)
+	}
 	return last - len(seen) - d.bare, last
 }
 
@@ -33,7 +37,7 @@ func (d *dump) partial(r *attach.Reading) {
 		r.Means = "A thread waits for another one to end, and all others here wait for a signal: where that never comes, they hang."
 	}
 	n, last := d.leftOut()
-	if len(d.threads) < 2 || n < 2 || n <= len(d.threads) {
+	if len(d.threads) < 2 || n < 2 || n <= len(d.threads)+len(d.heads) {
 		return
 	}
 	r.Figures = append(r.Figures, fmt.Sprintf("the threads' numbers go to %d: %d of them are not in this dump, or have ended", last, n))

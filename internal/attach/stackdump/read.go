@@ -70,6 +70,9 @@ func (d *dump) read() attach.Reading {
 		Facts: []attach.Fact{{Name: FactDumpThreads, Value: float64(t.total)},
 			{Name: FactDumpIdle, Value: float64(t.idle)}},
 	}
+	if n := len(d.heads); n > 0 {
+		r.Title += fmt.Sprintf(", and %d of which the frames are cut off", n)
+	}
 	if d.counted {
 		r.Title = fmt.Sprintf("%s, %d stacks counted", d.tool, t.total)
 		r.Not = "Stacks are counted, of one sample or of several: how long a thread waits they do not say."

@@ -52,6 +52,7 @@ type dump struct {
 	name    string // of the program
 	threads []*thread
 	bare    int            // threads without any frame, which are not among threads
+	heads   []int          // the debugger's numbers of threads of which the header alone is there
 	owners  map[string]int // lock -> TID, where the dump prints an owner
 	signal  string         // that ended the program, as gdb says; "": none
 	shown   *frame         // of a core file: where the thread that got the signal was; nil: not said
