@@ -22,6 +22,7 @@
 //	dump_claim.go   of them: which lines are a dump's
 //	dump_words.go   of them: leaks and panics that are reported, lines in reversed order
 //	counts.go       dumps with counts: debug=1, threadcreate
+//	states.go       a count of goroutines by state, as uniq -c makes it
 //	headless.go     one stack of them, without its count
 //	delve.go        the debugger's list of goroutines
 //	goland.go       that of GoLand, with stacks
