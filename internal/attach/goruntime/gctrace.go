@@ -293,7 +293,8 @@ func (r *run) brief() string {
 		text += " over " + seconds(span)
 	}
 	if r.cycles[0].whole {
-		return fmt.Sprintf("%s, worst stop %s", text, r.cycles[0].stopped(worst))
+		last := r.cycles[len(r.cycles)-1]
+		return fmt.Sprintf("%s, worst stop %s, %s", text, last.stopped(worst), last.sizes())
 	}
 	return fmt.Sprintf("%s, marking %s each (median), worst stop %s, %s of the CPU since its start", text,
 		ms(attach.Median(marks)), ms(worst), whole100(r.cycles[len(r.cycles)-1].sinceStart))

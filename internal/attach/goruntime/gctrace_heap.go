@@ -2,6 +2,7 @@ package goruntime
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/whystall/whystall/internal/attach"
@@ -38,8 +39,14 @@ func falls(live []float64) bool {
 
 func heapFigure(cs []cycle, last cycle) string {
 	var live, goal []float64
+	off := 0
 	for _, c := range cs {
-		live, goal = append(live, c.live), append(goal, c.goal)
+		live = append(live, c.live)
+		if c.goal >= noGoal && last.goal < noGoal {
+			off++ // it is switched on again
+			continue
+		}
+		goal = append(goal, c.goal)
 	}
 	t := fmt.Sprintf("heap: %.0f MB live%s", attach.Median(live), medianOf(cs))
 	if least, most := slices.Min(live), slices.Max(live); falls(live) {
@@ -65,6 +72,13 @@ func heapFigure(cs []cycle, last cycle) string {
 		t += fmt.Sprintf(", goal %.0f to %.0f MB, %.0f MB in the last cycle", least, most, last.goal)
 	default:
 		t += fmt.Sprintf(", goal %.0f MB", attach.Median(goal))
+		if math.Round(least) != math.Round(most) {
+			t += fmt.Sprintf(" (median), %.0f MB in the last cycle", last.goal)
+		}
+	}
+	if off > 0 {
+		t += fmt.Sprintf("; %s no goal: the collector was switched off meanwhile (GOGC=off, or a negative GOGC)",
+			count(off, "cycle has", "cycles have"))
 	}
 	return t
 }

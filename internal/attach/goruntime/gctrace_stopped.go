@@ -68,6 +68,10 @@ func readStopped(r *run) attach.Reading {
 		g.Means = fmt.Sprintf("the runtime forces each cycle: the world stops at most once in %s, for %s of the time at most; before Go 1.5 a request waits for the whole of a cycle", seconds(forcedAfter), percent(share))
 		g.Not = "how many requests meet one"
 		g.Signs = []attach.Sign{{Cause: "stw-pause", Grade: attach.Candidate, Share: share, Proof: g.Figures[:1]}}
+	case attach.Median(stops(own)) >= longStop && attach.Median(stops(own)) < longMark:
+		g.State = attach.CannotTell
+		g.Means = fmt.Sprintf("each cycle stops the world, half of them for %s or more: before Go 1.5 a request waits for the whole of one", last.stopped(attach.Median(stops(own))))
+		g.Signs = []attach.Sign{{Cause: "stw-pause", Grade: attach.Candidate, Proof: g.Figures[:1]}}
 	case attach.Median(stops(own)) < longMark:
 		g.State = attach.Healthy
 		g.Means = fmt.Sprintf("of the collections half or more take no longer than %s",
