@@ -16,7 +16,8 @@ const firstMoment = 0.5
 // detail is what the lines of scheddetail say of one sample: Ps and goroutines by state.
 func (s *snapshot) detail() (out []string) {
 	if s.shown > 0 {
-		out = append(out, fmt.Sprintf("of %s shown, %d run goroutines, %d are in system calls and %d are idle", count(s.shown, "P", "Ps"), s.states[1], s.states[2], s.states[0]))
+		out = append(out, fmt.Sprintf("of %s shown, %d have a thread that runs goroutines or looks for some, %d are in system calls and %d are idle",
+			count(s.shown, "P", "Ps"), s.states[1], s.states[2], s.states[0]))
 	}
 	n := 0
 	for _, c := range s.listed {
@@ -249,6 +250,9 @@ func judgeSched(r *attach.Reading, samples []snapshot, long int, perP []float64)
 			r.Means = fmt.Sprintf("%s, and by its line %s: one sample does not say for how long",
 				count(s.runnable(), "goroutine is queued", "goroutines are queued"),
 				count(s.states[0], "P is idle", "Ps are idle"))
+		case s.perP() >= queueCrowd && s.at >= firstMoment:
+			r.Means = fmt.Sprintf("no P is idle, and %s goroutines are queued for each: the last one waits for the turns of all before it; one sample does not say whether it goes on so", short(s.perP()))
+			r.Signs = []attach.Sign{{Cause: "sched-latency", Grade: attach.Candidate, Proof: r.Figures[:1]}}
 		case long == 0:
 			r.Means = fmt.Sprintf("no P is idle, and %s: one sample does not say for how long",
 				count(s.runnable(), "goroutine is queued", "goroutines are queued"))
@@ -347,7 +351,11 @@ func judgeShort(r *attach.Reading, samples []snapshot, perP []float64) {
 	case busy == 0:
 		r.Means = "in no sample do goroutines wait for a P while all are busy"
 	default:
-		r.Means = fmt.Sprintf("queues for a P are short: all Ps are busy while goroutines wait in %d of %d samples, %s for each P at most", busy, n, short(slices.Max(perP)))
+		r.Means = fmt.Sprintf("queues for a P are short: all Ps are busy while goroutines wait in %d of %d samples, %s for each P at most%s", busy, n, short(slices.Max(perP)), ofWhole(samples))
+	}
+	if 2*(n-len(wholeOf(samples))) >= n || wholeOf(samples)[0].partial() {
+		r.State = attach.CannotTell
+		return
 	}
 	r.Signs = []attach.Sign{{Cause: "sched-latency", Grade: attach.Against, Share: min(1, attach.Median(perP))}}
 }

@@ -113,6 +113,11 @@ func (s *snapshot) blocked() int {
 	return max(0, s.threads-s.resting-(s.ps-s.idle)-1)
 }
 
+// partial reports whether the queues of some Ps are not in a sample: its sum is then the least.
+func (s *snapshot) partial() bool {
+	return s.open || s.shown > 0 && s.shown < s.ps
+}
+
 func (s *snapshot) perP() float64 { return ratio(float64(s.runnable()), float64(s.ps)) }
 
 func parseSched(line string) (s snapshot, ok bool) {
@@ -257,8 +262,30 @@ func (s *snapshot) detailed(head, text string) {
 const (
 	queueLong   = 5.0
 	queueOften  = 0.2 // of the samples
+	queueCrowd  = 50  // in the queue of each P in one sample
 	queueAlways = 0.9
 )
+
+// wholeOf is the samples that show the queues of all Ps; where there are none, all of them.
+func wholeOf(samples []snapshot) []snapshot {
+	whole := slices.DeleteFunc(slices.Clone(samples), func(s snapshot) bool { return s.partial() })
+	if len(whole) == 0 {
+		return samples
+	}
+	return whole
+}
+
+// ofWhole says of which samples a figure is, where some do not show the queues of all Ps.
+func ofWhole(samples []snapshot) string {
+	switch whole := wholeOf(samples); {
+	case whole[0].partial():
+		return " at least, since none of the samples shows all Ps"
+	case len(whole) < len(samples):
+		return fmt.Sprintf(" in the %s that %s all Ps", count(len(whole), "sample", "samples"),
+			map[bool]string{true: "shows", false: "show"}[len(whole) == 1])
+	}
+	return ""
+}
 
 func readSched(p *attach.Part) attach.Reading {
 	all, flaws := parseSnapshots(p.Lines)
@@ -296,10 +323,12 @@ func readSched(p *attach.Part) attach.Reading {
 	r.Title = fmt.Sprintf("schedtrace, %s%s, GOMAXPROCS %d", count(len(all), "sample", "samples"), over, ps) + beside
 	var perP []float64
 	long, idle, spinning, threads := 0, 0, 0, 0
-	most := samples[0]
+	most, whole := samples[0], wholeOf(samples)
+	for _, s := range whole {
+		perP = append(perP, s.perP())
+	}
 	for _, s := range samples {
 		threads = max(threads, s.threads)
-		perP = append(perP, s.perP())
 		if s.queued() {
 			long++
 		}
@@ -331,8 +360,8 @@ func readSched(p *attach.Part) attach.Reading {
 	r.Figures = []string{
 		fmt.Sprintf("%s: %s at %.3f s", when, queues, most.at),
 		fmt.Sprintf("%d of %d samples have %.0f or more runnable goroutines for each P and no idle P; %d have idle Ps and nobody waiting", long, len(samples), queueLong, idle),
-		fmt.Sprintf("median %s runnable for each P; %.2g spinning threads on average, %d threads",
-			short(attach.Median(perP)), ratio(float64(spinning), float64(len(samples))), threads),
+		fmt.Sprintf("median %s runnable for each P%s; %.2g spinning threads on average, %d threads",
+			short(attach.Median(perP)), ofWhole(samples), ratio(float64(spinning), float64(len(samples))), threads),
 	}
 	if len(samples) == 1 {
 		r.Figures = append([]string{fmt.Sprintf("queued: %s at %.3f s, idleprocs=%d, %s", queues,
