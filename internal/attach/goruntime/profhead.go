@@ -2,23 +2,33 @@ package goruntime
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // readHead reads the lines that stand above a table, where the table is not in these lines.
-func (p *profile) readHead() attach.Reading {
+func (p *profile) readHead(lines []paste.Line) attach.Reading {
 	r := attach.Reading{Title: "the head of pprof's output", State: attach.Context,
 		Means: "it says which profile pprof read; which functions have most of it is not in these lines",
 		Not:   "anything by itself"}
+	if !slices.ContainsFunc(lines, func(l paste.Line) bool { return profileNamed.MatchString(l.Text) }) {
+		r.Title = "the head of a table of pprof's"
+		r.Means = "it says how much the rows of the table had together; the rows are not in these lines"
+	}
 	if p.kind == profCPU && p.duration > 0 && p.total > 0 && !p.perSample {
 		r.Figures = []string{fmt.Sprintf("%s of CPU in %s: %s on average", finding.Duration(int64(p.total)),
 			seconds(p.duration), busy(p.total/1e9/p.duration))}
 	}
 	return r
 }
+
+// profileNamed is a line that says which profile pprof read, or of which program.
+var profileNamed = pattern.New(`^\s*(?:\(pprof\) )?(?:Type|File|Build ID|Duration|Doc|Main binary filename|Fetching profile|Saved profile)\b`)
 
 // wallClocks are what heads of profiles say that count all time of threads or goroutines, on a CPU
 // or not.

@@ -358,7 +358,7 @@ func readPprof(part *attach.Part) attach.Reading {
 			return attach.Reading{Title: "a line of pprof's own", State: attach.Context,
 				Means: "what it shows went into a file, or is not here", Not: "anything by itself"}
 		}
-		return p.readHead()
+		return p.readHead(part.Lines)
 	}
 	title := "pprof output"
 	if p.kind != profOther {
