@@ -127,6 +127,10 @@ func (p *picture) readTimeout(r *attach.Reading) {
 		r.Figures = append([]string{"it ran, when the time was over: " + p.tests[n-1]}, r.Figures...)
 	}
 	r.Not = "what the test waited for: any of those that wait may be it, or what it computed"
+	if own := p.testsOwn(); own >= 0 {
+		r.Figures = append([]string{"the test's own goroutine: " + does(p.stacks[own], p.waits[own])}, r.Figures...)
+		r.Not = "who should have ended that wait, where it is one, nor how long it would have gone on"
+	}
 	longest, _ := p.longest()
 	if len(p.queues) > 0 {
 		q := p.queues[0]
@@ -135,6 +139,23 @@ func (p *picture) readTimeout(r *attach.Reading) {
 	if longest != "" {
 		r.Figures = append([]string{longest}, r.Figures...)
 	}
+}
+
+// testsOwn is the place of the goroutine in which the test runs, where one test alone was under
+// way: those that wait for a test of theirs to end do not count. -1: there are several, or none.
+func (p *picture) testsOwn() int {
+	found := -1
+	for i, s := range p.stacks {
+		n := len(s.frames)
+		if n < 2 || s.frames[n-1].fn != "testing.tRunner" || strings.HasPrefix(s.own().fn, "testing.") {
+			continue
+		}
+		if found >= 0 {
+			return -1
+		}
+		found = i
+	}
+	return found
 }
 
 // shownLongest is how many of those are named that wait longest.

@@ -34,21 +34,37 @@ func (p *picture) readLocks(r *attach.Reading) {
 		}
 	}
 	q := p.queues[0]
-	line := fmt.Sprintf("%s for %s %s", waits(q.n), q.what(), q.where())
+	line, minutes := fmt.Sprintf("%s for %s %s", waits(q.n), q.what(), q.where()), q.minutes
 	if len(q.sites) > 1 {
 		line = fmt.Sprintf("%s for %s: %s", waits(q.n), q.what(), q.where())
 	}
 	if q.addr == 0 && len(p.queues) > 1 {
-		line = fmt.Sprintf("%d wait in Lock: %s", p.locked, sitesText(p.allSites(), p.places()))
+		line, minutes = fmt.Sprintf("%d wait in %s: %s", p.locked, p.calls(), sitesText(p.allSites(), p.places())), p.longestAtLock()
 	}
 	if p.apart() {
-		line = fmt.Sprintf("%d wait for %d locks: %s", p.locked, len(p.queues), sitesText(p.allSites(), p.places()))
+		line, minutes = fmt.Sprintf("%d wait for %d locks: %s", p.locked, len(p.queues), sitesText(p.allSites(), p.places())), p.longestAtLock()
 	}
-	if q.minutes > 0 {
-		line += longest(p.locked, q.minutes)
+	if minutes > 0 {
+		line += longest(p.locked, minutes)
 	}
 	r.Figures = append([]string{line}, append(holders, r.Figures...)...)
 	p.judgeLocks(r, q, append([]string{line}, holders...))
+}
+
+// calls is how those of all queues ask for their locks.
+func (p *picture) calls() string {
+	if slices.ContainsFunc(p.queues, func(q *queue) bool { return q.read }) {
+		return "Lock or RLock"
+	}
+	return "Lock"
+}
+
+// longestAtLock is the longest wait of all queues, in minutes.
+func (p *picture) longestAtLock() (minutes int) {
+	for _, q := range p.queues {
+		minutes = max(minutes, q.minutes)
+	}
+	return minutes
 }
 
 func (p *picture) allSites() map[string]int {
@@ -137,15 +153,15 @@ func (p *picture) judgeLocks(r *attach.Reading, q *queue, proof []string) {
 		}
 	case p.apart():
 		remedy = oneOrder
-		r.Means = "goroutines wait for minutes, each for another lock: locks that were taken in different order look like this, a deadlock; who holds them is not in the text"
+		r.Means = "goroutines wait for minutes, each for another lock: locks that were taken in different order look like this, a deadlock; who holds them, the stacks do not tell"
 	case len(p.singles(q)) > 0:
 		remedy = oneOrder
-		r.Means = fmt.Sprintf("%d goroutines wait in Lock in %s; %s in Lock elsewhere: locks that are taken in different order look like this, a deadlock behind which the others wait",
+		r.Means = fmt.Sprintf("%d goroutines wait for a lock in %s; %s for one elsewhere: locks that are taken in different order look like this, a deadlock behind which the others wait",
 			q.n, byMost(q.sites)[0], waitsOf(p.singles(q)))
 		r.Next = append(r.Next,
 			attach.Next{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=2', twice, a minute apart", Why: "in a deadlock the same goroutines wait in the same calls"})
 	default:
-		r.Means += "; who holds it is not in the text" + p.suspect(q)
+		r.Means += "; who holds it, the stacks do not tell" + p.suspect(q) + q.within()
 	}
 	r.State = attach.Ill
 	r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Found, Sure: sure,
@@ -172,6 +188,37 @@ func (p *picture) suspect(q *queue) string {
 		return fmt.Sprintf("; goroutine %d waits as long to send in %s, a function of the same type, and may hold it", s.id, own)
 	}
 	return ""
+}
+
+// within names the method of the same type from which a goroutine got to the lock that it has
+// waited for since minutes: if that one holds the lock, nothing ends the wait. "": there is none.
+func (q *queue) within() string {
+	for _, s := range q.stacks {
+		site := slices.IndexFunc(s.frames, func(f frame) bool { return q.sites[f.fn] > 0 })
+		if s.minutes == 0 || site < 0 || q.n > fewWaiters || receiver(s.frames[site].fn) == "" {
+			continue
+		}
+		inner := s.frames[site]
+		for _, f := range s.frames[site+1:] {
+			if receiver(f.fn) != receiver(inner.fn) || f.fn == inner.fn || strings.Contains(f.fn, ".func") {
+				continue
+			}
+			if len(inner.args) > 0 && len(f.args) > 0 && inner.args[0] > 0 && f.args[0] > 0 &&
+				!inner.vague && !f.vague && inner.args[0] != f.args[0] {
+				continue // of another object
+			}
+			return fmt.Sprintf("; whether %s, below which %s waits, took it before, its code says", f.fn, s.named())
+		}
+	}
+	return ""
+}
+
+// named is "goroutine 12", or "one" where the text has no numbers.
+func (s *stack) named() string {
+	if s.id == 0 {
+		return "one"
+	}
+	return fmt.Sprintf("goroutine %d", s.id)
 }
 
 // oneOrder is what helps against a deadlock, where a shorter section does not.

@@ -34,11 +34,11 @@ func counted(text string) (s stack, ok bool) {
 	return s, strings.HasPrefix(s.state, "sync.") || stateKind(&s) != waitOther
 }
 
-// leastStates is how many rows make such a table, and onlyGo how many of them have a state that only
-// Go has: other tools count what is running, asleep or idle as well.
+// leastStates is how many rows make such a table, and onlyGo how many of them have a state that
+// only Go has: other tools count what is running, asleep or idle as well.
 const (
 	leastStates = 3
-	onlyGo    = 2
+	onlyGo      = 2
 )
 
 func claimStates(lines []paste.Line) int {

@@ -204,6 +204,7 @@ func lockKind(s *stack, w *wait) {
 		return
 	}
 	w.kind = waitLock
+	w.read = w.read || s.state == "sync.RWMutex.RLock"
 	for _, f := range s.frames[max(0, at+1):] {
 		if !library(f.fn) {
 			w.site = f
