@@ -12,14 +12,15 @@ import (
 func (o *operator) measured() bool { return o.time >= 0 || o.client > 0 || o.server >= 0 }
 
 // openTop reports whether an operator that stands below none of the others has no time. Of rows
-// from the middle of a plan, that one may have had most of the time.
+// from the middle of a plan, that one may have had most of the time. Old versions have no times of
+// what the store runs, only of what waits for it.
 func openTop(ops []*operator) bool {
 	top := ops[0].depth
 	for _, o := range ops {
 		if o.depth > top {
 			continue
 		}
-		if top = o.depth; !o.measured() {
+		if top = o.depth; o.task == "root" && !o.measured() {
 			return true
 		}
 	}
@@ -38,7 +39,7 @@ func readMiddle(r *result, ops []*operator) attach.Reading {
 		r.figure(line)
 	}
 	for _, o := range ops {
-		if !o.measured() && o.est >= 0 {
+		if o.task == "root" && !o.measured() && o.est >= 0 {
 			r.figure(fmt.Sprintf("%s: estimated %s rows, its time is not in the text", o.name, count(o.est)))
 			break
 		}
