@@ -143,6 +143,7 @@ func bareSlow(lines []paste.Line) bool {
 type slowCommand struct {
 	name string
 	s    float64
+	at   float64 // when it ran, in Unix seconds; 0: not read
 }
 
 func readRedisSlow(p *attach.Part) attach.Reading {
@@ -171,6 +172,9 @@ func readRedisSlow(p *attach.Part) attach.Reading {
 	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(sum[b], sum[a]), cmp.Compare(a, b)) })
 	top := names[0]
 	r.figure(fmt.Sprintf("%s: %s of %s of all of them", top, dur(sum[top]), dur(total)))
+	if text := slowSpan(list); text != "" {
+		r.figure(text)
+	}
 	if slices.ContainsFunc(p.Lines, func(l paste.Line) bool { return strings.Contains(l.Text, "Running time(ms): ") }) {
 		r.figure("the label says ms: what Redis gives are microseconds")
 	}
@@ -206,6 +210,26 @@ func readRedisSlow(p *attach.Part) attach.Reading {
 	return r.done(attach.CannotTell)
 }
 
+// slowSpan says how much time lies between the first and the last of the commands; "": not all of
+// them have their time, or they ran in one second.
+func slowSpan(list []slowCommand) string {
+	first, last := list[0].at, list[0].at
+	for _, c := range list {
+		first, last = min(first, c.at), max(last, c.at)
+	}
+	if first == 0 || last-first < 1 {
+		return ""
+	}
+	long := dur(last - first)
+	switch {
+	case last-first >= 2*3600:
+		long = three((last-first)/3600) + " h"
+	case last-first >= 2*60:
+		long = three((last-first)/60) + " min"
+	}
+	return "from the first of them to the last: " + long
+}
+
 // slowlogFelt is in s what a command holds the thread for that others feel.
 const slowlogFelt = 0.05
 
@@ -217,18 +241,18 @@ var cheap = map[string]bool{"GET": true, "SET": true, "PING": true, "INCR": true
 	"INCRBY": true, "SISMEMBER": true, "HEXISTS": true, "GETSET": true, "ZSCORE": true, "HINCRBY": true}
 
 func parseRedisSlow(lines []paste.Line) (list []slowCommand) {
-	took, field := 0.0, false
+	took, at, field := 0.0, 0.0, false
 	for i := range lines {
 		text := slowText(lines[i].Text)
 		if n := flatSlow(lines[i:]); n > 0 {
 			us, _ := number(flatTook.FindStringSubmatch(strings.TrimSpace(lines[i+2].Text))[1])
 			word := flatWord.FindStringSubmatch(strings.TrimSpace(lines[i+n-1].Text))[1]
-			list = append(list, slowCommand{strings.ToUpper(word), us / 1e6})
+			list = append(list, slowCommand{name: strings.ToUpper(word), s: us / 1e6})
 			continue
 		}
 		if bareSlow(lines[i:]) {
 			us, _ := number(lines[i+2].Text)
-			list = append(list, slowCommand{strings.ToUpper(lines[i+3].Text), us / 1e6})
+			list = append(list, slowCommand{name: strings.ToUpper(lines[i+3].Text), s: us / 1e6})
 			continue
 		}
 		if m := iredisItem.FindStringSubmatch(text); m != nil {
@@ -237,7 +261,7 @@ func parseRedisSlow(lines []paste.Line) (list []slowCommand) {
 				us, ok := number(m[2])
 				took, field = us/1e6, ok
 			case m[1] == "Command" && field && m[2] != "":
-				list = append(list, slowCommand{strings.ToUpper(strings.Trim(firstWord(m[2]), `"`)), took})
+				list = append(list, slowCommand{name: strings.ToUpper(strings.Trim(firstWord(m[2]), `"`)), s: took})
 				field = false
 			}
 			continue
@@ -245,12 +269,14 @@ func parseRedisSlow(lines []paste.Line) (list []slowCommand) {
 		m := slowItem.FindStringSubmatch(text)
 		switch {
 		case m == nil:
+		case m[1] == "2" && epoch.MatchString(m[2]):
+			at, _ = number(m[2])
 		case m[1] == "3" && m[2] != "":
 			us, _ := number(m[2])
 			took, field = us/1e6, true
 		case m[1] == "4" && m[3] != "" && field:
-			list = append(list, slowCommand{strings.ToUpper(m[4]), took})
-			field = false
+			list = append(list, slowCommand{name: strings.ToUpper(m[4]), s: took, at: at})
+			field, at = false, 0
 		}
 	}
 	return list
