@@ -76,6 +76,13 @@ func (d *dump) lonePython(r *attach.Reading) {
 	case t.writesPipe():
 		line = "the one thread is off the CPU where it writes to a pipe or a socket: " + line
 		r.Means = "It waits until the other end takes what it writes: what that process does meanwhile is not in it."
+	case t.joinsChild() >= 0 && !t.active():
+		at := t.joinsChild()
+		line = "the one thread waits for a child process to end, in " + t.frames[at].place()
+		if at+1 < len(t.frames) {
+			line += ", called from " + t.frames[at+1].place()
+		}
+		r.Means = "It waits until a process that it started ends: what that one does meanwhile, its own stack says."
 	case t.active():
 		line = "the one thread is at work: " + line
 		r.Means = strings.Fields(d.tool)[0] +

@@ -84,6 +84,10 @@ func (f frame) shortOf(path string) bool {
 // placeKnown takes what a thread does from a library's function in its stack, and reports whether
 // there is one.
 func (t *thread) placeKnown() bool {
+	if t.joinsChild() >= 0 && !t.active() {
+		t.doing, t.call, t.child = idle, "join", true
+		return true
+	}
 	for i, f := range t.frames[:min(len(t.frames), 12)] {
 		for _, p := range pyPlaces {
 			if !p.has(f) || p.does == lock && i > 0 &&
@@ -117,6 +121,24 @@ func (t *thread) placeKnown() bool {
 	}
 	return false
 }
+
+// childJoin and childWait are where multiprocessing waits for a process that it started.
+var (
+	childJoin = pyPlace{"multiprocessing/process.py", "join", idle, false}
+	childWait = []string{"popen_fork.py", "popen_forkserver.py", "popen_spawn_posix.py", "popen_spawn_win32.py"}
+)
+
+// joinsChild is the frame in which a thread waits for a child process to end; -1: it does not.
+func (t *thread) joinsChild() int {
+	at := slices.IndexFunc(t.frames[:min(len(t.frames), 8)], childJoin.has)
+	if at > 0 && slices.Contains(childWait, baseName(t.frames[at-1].file)) {
+		return at
+	}
+	return -1
+}
+
+// baseName is a file without its folders.
+func baseName(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
 // ownLoop reports whether a queue's callers are a thread's own loop: one function of the program at
 // most, above the thread's first. Whoever takes from a queue deeper than that is at work.
