@@ -135,6 +135,8 @@ func readWaits(all []wait) attach.Reading {
 		return c.wait.fills
 	}):
 		r.Means = "A thread writes to a pipe that is full: it goes on when the reader at the other end reads, which may be at fault."
+	case slices.ContainsFunc(counts, func(c waitCount) bool { return c.wait.asks }):
+		r.Means = "A thread waits for a program that the kernel has started in user space: what that program waits for is not on this stack."
 	case idleOnly(counts):
 		r.Means = "Threads sleep in the ways in which threads at rest do; a lock of the program looks the same as waiting for work."
 	default:

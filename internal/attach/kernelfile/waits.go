@@ -23,6 +23,8 @@ type wait struct {
 	io    bool     // a function is on the stack in which the kernel waits for blocks
 	open  bool     // the journal's thread waits until nobody has the transaction open
 	frees bool     // the kernel's own thread that frees memory: nobody's direct reclaim
+	held  bool     // it frees memory, and on its way waits for what somebody else has locked
+	asks  bool     // a program in user space, which the kernel itself started for an answer
 	whole bool     // nothing that was cut off the stack can change what it waits for
 	from  []string // who called the function at, the next ones: of a lock they say which one
 }
@@ -50,7 +52,8 @@ func waitOf(functions []string) wait {
 		if name == "pipe_write" || name == "anon_pipe_write" {
 			w.at, w.fills = name, true
 		}
-		if w.place == "" {
+		w.asks = w.asks || w.place == "" && asksHelper(name)
+		if w.place == "" && !w.asks {
 			w.place = remotePlace(name)
 		}
 		w.io = w.io || waitsForBlocks(name)
@@ -74,6 +77,10 @@ func waitOf(functions []string) wait {
 	}
 	if w.at == "" && len(functions) > 0 {
 		w.at = functions[0]
+	}
+	w.held = !w.frees && causeOf(w.block) == "direct-reclaim" && (locksPage(w.at) || locks(w.at))
+	if w.asks || w.block == sched.BlockIdle && worksOn(functions, w.at) {
+		w.block = sched.BlockOther
 	}
 	if w.place != "" && locksPage(w.at) {
 		w.page, w.place, w.block = w.place, "", sched.BlockOther
@@ -175,6 +182,17 @@ func waitWords(w wait) string {
 	if w.fills && w.block == sched.BlockPipe {
 		return "room in a pipe"
 	}
+	if w.asks {
+		return "a program in user space that the kernel has started for an answer (a user-mode helper)"
+	}
+	if w.held {
+		what := "a lock that somebody else holds"
+		if locksPage(w.at) {
+			what = "a page that somebody else has locked"
+		}
+		return what + map[bool]string{true: ", while it compacts memory",
+			false: ", while it frees memory"}[w.block == sched.BlockCompaction]
+	}
 	if w.open {
 		return "other tasks to close a transaction of its file system (no disk on its stack)"
 	}
@@ -188,6 +206,9 @@ func waitWords(w wait) string {
 		}
 		if w.at == "blk_mq_get_tag" || w.at == "get_request_wait" {
 			return "a free place in a disk's full queue of requests"
+		}
+		if !w.whole && waitsForPage(w.at) {
+			return "the disk, or a file system over a network (which of them, no function here says)"
 		}
 		return "the disk"
 	case sched.BlockKernelLock:
@@ -293,6 +314,7 @@ func waitSigns(counts []waitCount, total int, long bool) (signs []attach.Sign, o
 	blocks := slices.ContainsFunc(counts, func(c waitCount) bool { return c.wait.io && !c.wait.frees })
 	open := slices.ContainsFunc(counts, func(c waitCount) bool { return c.wait.open })
 	whole := slices.ContainsFunc(counts, func(c waitCount) bool { return c.wait.whole })
+	held := slices.ContainsFunc(counts, func(c waitCount) bool { return c.wait.held })
 	for _, c := range counts {
 		if c.wait.place != "" {
 			outside = append(outside, c.wait.place)
@@ -317,6 +339,7 @@ func waitSigns(counts []waitCount, total int, long bool) (signs []attach.Sign, o
 		case lock(s.Cause) && other:
 			s.BecauseOf = firstOther(causes, lock)
 		case s.Cause == "disk-wait" && !blocks, !whole:
+		case s.Cause == "direct-reclaim" && held: // what the holder waits for is the cause
 		case long && !lock(s.Cause) &&
 			!slices.ContainsFunc(causes, func(c string) bool { return !lock(c) && c != s.Cause }) && len(outside) == 0:
 			s.Grade, s.Sure = attach.Found, finding.Possible

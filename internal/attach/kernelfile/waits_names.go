@@ -1,6 +1,9 @@
 package kernelfile
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // takesLock knows functions that take any lock: which one, only their caller says.
 func takesLock(name string) bool {
@@ -21,6 +24,39 @@ func locksPage(name string) bool {
 		return true
 	}
 	return false
+}
+
+// locks knows the functions of the kernel's locks that sleep, under a name of their own.
+func locks(name string) bool {
+	return takesLock(name) && !schedules(name)
+}
+
+// asksHelper knows where the kernel waits for a program that it has started in user space. What
+// called it may be a file system over a network, whose server has nothing to do with that wait.
+func asksHelper(name string) bool {
+	switch name {
+	case "call_usermodehelper_exec", "call_usermodehelper", "call_usermodehelper_keys", "call_sbin_request_key",
+		"wait_for_key_construction":
+		return true
+	}
+	return false
+}
+
+// worksOn reports whether a thread of a pool of the kernel sleeps within its work: such a pool's
+// function is on the stack at rest as well, and then it is the innermost one.
+func worksOn(functions []string, at string) bool {
+	switch at {
+	case "worker_thread", "rescuer_thread", "kthread_worker_fn":
+		return false
+	}
+	return slices.ContainsFunc(functions, func(f string) bool {
+		return f == "process_one_work" || f == "process_scheduled_works" || f == "kthread_worker_fn"
+	})
+}
+
+// waitsForPage knows functions that wait for a page of a file, wherever the file is.
+func waitsForPage(name string) bool {
+	return locksPage(name) || strings.HasPrefix(name, "folio_wait_") || strings.HasPrefix(name, "wait_on_page_")
 }
 
 // freesMemory knows the threads of the kernel that free or compact memory for all others.
