@@ -15,7 +15,7 @@ import (
 var klog = &attach.Kind{
 	Name: "kernel log", Scattered: true, Yields: []string{"/proc/PID/stack"},
 	Marks: []string{"blocked for more than", "likely owned by", "soft lockup", "ard LOCKUP", "detected stall", "self-detected", "detected expedited",
-		"ut of memory: Kill", "oom-killer", "Message from syslogd@", "page allocation stall", "page allocation failure", "table full", "SYN flooding", "unstable",
+		"ut of memory: Kill", "ut of memory: kill", "ut of Memory: Kill", "oom-killer", "Message from syslogd@", "page allocation stall", "page allocation failure", "table full", "SYN flooding", "unstable",
 		"Emask ", "I/O error", "clock throttled", "clock is throttled", "took too long", "hogged CPU", "NETDEV WATCHDOG", "RT throttling",
 		"table overflow", "segfault at", "kernel BUG", "ernel panic", "Show Blocked State", "timing out command",
 		"not responding", "orphaned sockets", "consider tuning tcp_mem", "force closing socket", "time wait bucket", "Memory cgroup stats", "Tasks state (memory", "Mem-Info:", "hrtimer: interrupt",
@@ -139,7 +139,7 @@ func startsDump(text string) bool {
 }
 
 var stamps = []*pattern.Regexp{
-	pattern.New(`^(?:<\d+>)?\[ {0,8}\d{1,9}\.\d{0,6}(?:@\d+)?\](?:\[ *[TC]\d+\])?(?: |$)`),
+	pattern.New(`^(?:<\d+>)?\[ {0,8}\d{1,9}\.\d{0,6}(?:@\d+)?\](?:\[ *[TC]?\d+\])?(?: |$)`),
 	pattern.New(`^\[(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}\](?: |$)`),
 	pattern.New(`^\d{1,9}\.\d{6}\] `), // its start was cut off
 }
@@ -207,12 +207,13 @@ var belongsTo = []string{"Call Trace:", "Call trace:", "RIP: ", "RSP: ", "RAX: "
 	"Swap cache stats", "Free swap", "Total swap", "pagecache pages", "pages RAM", "pages HighMem", "pages reserved", "pages hwpoisoned", "pages in swap cache", "total pagecache pages", "swapper", "Tasks state", "[  pid  ]", "[ pid ]",
 	"oom_score_adj", "Memory cgroup stats", "memory: usage", "memory+swap: usage", "kmem: usage", "swap: usage", "Memory limit reached", "oom_reaper: ", "\"echo 0 >", "Sending NMI", "NMI backtrace", "irq event stamp",
 	"anon ", "rss:", "Showing all locks", "Comm: ", "Pid: ", "NIP: ", "NIP [", "LR [", "GPR", "REGS: ", "MSR: ", "hardirqs last ", "softirqs last ", "warn_alloc", "task                        PC stack", "hi:", "per-cpu:", "DMA: ", "Normal: ", "cache:", "likely owned by", "jiffies", "lr : ", "pc : ", "sp : ", "pstate: ", "x29: ", "---[", "callbacks suppress", "free_cma", "free_pcp", "kernel_misc_reclaimable:", "zspages:", "present:", "managed:", "clocksource", "softreset", "SATA link", "task abort: ", "device reset: ", "target reset: ", "host reset: ", "CDB: ", "SError: {", "failed command: ", "EH complete", "mcelog[", "mcelog: ", "This is not a software error", "THERMAL EVENT", "trip temperature", "temperature/speed normal", "[Hardware Error]", "isolated_file:", "HighMem: ", "DMA32: ",
-	"Killed process ", "oom-kill:constraint", "Task in /", "hierarchical_memory_limit", "total_rss", "DMA free:", "DMA32 free:", "Normal free:", "HighMem free:"}
+	"Killed process ", "oom-kill:constraint", "Task in /", "hierarchical_memory_limit", "total_rss", "DMA free:", "DMA32 free:", "Normal free:", "HighMem free:", "all_unreclaimable?", "pages_scanned:", "*4096kB = ", "pages shared", "pages non-shared", "pages of RAM"}
 
 // belongs reports whether a line without a stamp goes on with an event.
 func belongs(text string) bool {
 	if frameLine.MatchString(text) || strings.HasSuffix(text, "[inline]") && inlined.MatchString(text) ||
-		strings.HasPrefix(text, "[c") && powerFrame.MatchString(text) {
+		strings.HasPrefix(text, "[c") && powerFrame.MatchString(text) ||
+		strings.Contains(text, ": (") && rcuRow.MatchString(strings.TrimSpace(text)) {
 		return true
 	}
 	for _, b := range belongsTo {

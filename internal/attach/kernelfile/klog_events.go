@@ -30,6 +30,7 @@ const (
 	oomDetail   eventName = "oom: what was killed"
 	allocFail   eventName = "allocation failure"
 	allocStall  eventName = "allocation stall"
+	vmallocFail eventName = "vmalloc failure"
 	conntrack   eventName = "conntrack"
 	synFlood    eventName = "syn flood"
 	clockBad    eventName = "clock"
@@ -86,10 +87,12 @@ var events = []event{
 		"processes killed at a cgroup's memory limit", "ill",
 		pattern.New(`Memory cgroup out of memory: Kill(?:ed)? process (\d+) \((\(?[^)]*\)?)\)(.*)`)},
 	{oomKill, "process killed for lack of memory", "processes killed for lack of memory", "ill",
-		pattern.New(`Out of memory(?: \(oom_kill_allocating_task\))?: Kill(?:ed)? process (\d+) \((\(?[^)]*\)?)\)(.*)`)},
+		pattern.New(`Out of [Mm]emory(?: \(oom_kill_allocating_task\))?: [Kk]ill(?:ed)? process (\d+) \((\(?[^)]*\)?)\)(.*)`)},
 	{oomDetail, "oom report", "oom reports", "oom", pattern.New(`invoked oom-killer|^\s*oom-kill:constraint=`)},
 	{allocStall, "allocation that stalled", "allocations that stalled", "stalls for",
 		pattern.New(`^(.*?): page allocation stalls for (\d+)ms, order:(\d+)(?:, mode:\S*?\(([\w|]+)\))?`)},
+	{vmallocFail, "failed vmalloc", "failed vmallocs", "vmalloc",
+		pattern.New(`^(?:(.*?): )?vmalloc(?:: allocation failure(?:: |, allocated \d+ of )| error: size )(\d+)`)},
 	{allocFail, "failed allocation of pages", "failed allocations of pages", "allocation failure",
 		pattern.New(`^(.*?): page allocation failure[.:] order:(\d+), mode:(\S+)`)},
 	{conntrack, "message that the table of connections is full",

@@ -55,6 +55,7 @@ type rcuReport struct {
 	wakeup      float64  // jiffies for which a timer did not wake that thread
 	timer       string   // the CPU at which the kernel itself suspects its timers
 	up          float64  // s that the machine had run, or a time of day
+	ticked      float64  // ticks of its clock that a CPU took meanwhile, the most
 }
 
 var (
@@ -69,6 +70,7 @@ var (
 	rcuIdle    = pattern.New(`backtrace for cpu (\d+) skipped: idling at`)
 	rcuWakeup  = pattern.New(`kthread timer wakeup didn't happen for (\d{1,12}) jiffies`)
 	rcuTimer   = pattern.New(`Possible timer handling issue on cpu=(\d{1,4})`)
+	rcuTicks   = pattern.New(`\((\d{1,12}) ticks this GP\)`)
 	rcuItem    = pattern.New(`[P\d]\d*`)
 )
 
@@ -92,6 +94,9 @@ func (r *rcuReport) read(text string) {
 		if m := p.FindStringSubmatch(text); m != nil && len(r.idle) < 1024 && !slices.Contains(r.idle, m[1]) {
 			r.idle = append(r.idle, m[1])
 		}
+	}
+	if m := rcuTicks.FindStringSubmatch(text); m != nil {
+		r.ticked = max(r.ticked, float(m[1]))
 	}
 	if m := rcuWakeup.FindStringSubmatch(text); m != nil {
 		r.wakeup = max(r.wakeup, float(m[1]))
@@ -256,9 +261,10 @@ func (r *report) readLockups(out *attach.Reading) {
 		figures = append(figures, r.rcu.figures(rcu)...)
 	}
 	means := "A CPU was held for seconds: by kernel code that does not give way, or, in a virtual machine, by a hypervisor that did not run it."
+	ran := r.irqs.ran() || soft == nil && hard == 0 && r.rcu.ran()
 	var causes []string
 	switch {
-	case r.host.bare: // nobody else has its CPUs
+	case r.host.bare || ran: // nobody else has its CPUs, or it had its own all the time
 		means = "A CPU was held for seconds by kernel code that does not give way."
 	case r.host.virtual:
 		means, causes = "A CPU was held for seconds: by kernel code that does not give way, or by the hypervisor that did not run it.", []string{"cpu-steal"}
@@ -291,26 +297,43 @@ func (r *report) readLockups(out *attach.Reading) {
 		figures = append(figures, "its stack starts with "+printed(strings.Join(r.stuckIn, ", ")))
 	case r.traced:
 		means += " Its stack is in the paste."
-	default:
+	case r.frames == 0:
 		means += " No stack in the paste says in which code."
+	}
+	if ran && !idle {
+		figures = append(figures, r.ranBy())
 	}
 	for _, c := range causes {
 		out.Signs = append(out.Signs, attach.Sign{Cause: c, Grade: attach.Candidate, Proof: figures})
 	}
 	say(out, attach.CannotTell, means, figures...)
 	out.Not = cmp.Or(out.Not, "that the function at which it was caught, or a module that is listed, is at fault: a virtual CPU that is not run stands anywhere")
-	if r.host.bare {
+	if r.host.bare || ran {
 		out.Not = "which code that is, unless the trace below it is in the paste; modules that are listed say nothing"
 	}
-	if !r.traced && !idle && (r.host.bare || r.spin == "") {
+	if r.spin != "" && !idle {
+		r.caught(out, ran)
+	}
+	if !r.traced && r.frames == 0 && !idle && (r.host.bare || r.spin == "") {
 		out.Next = append(out.Next,
 			attach.Next{Command: "dmesg | grep -A 30 -E 'soft lockup|hard LOCKUP|detected.* stall'",
 				Why: "the trace of what the CPU did"})
 	}
-	if !r.host.bare {
+	if !r.host.bare && !ran {
 		out.Next = append(out.Next,
 			attach.Next{Command: "grep ^cpu /proc/stat; sleep 10; grep ^cpu /proc/stat",
 				Why: "in a virtual machine: how much the hypervisor takes (steal)"})
+	}
+}
+
+// caught says what follows from a function at which a CPU was caught that nobody took away.
+func (r *report) caught(out *attach.Reading, ran bool) {
+	if ran {
+		out.Not = "that the function at which it was caught is at fault: those that call it, in the trace, may do so on and on"
+	}
+	if r.host.bare || ran {
+		out.Next = append(out.Next, attach.Next{Command: "echo l > /proc/sysrq-trigger; dmesg | tail -200",
+			Why: "while it is stuck, a few times: what each CPU runs"})
 	}
 }
 

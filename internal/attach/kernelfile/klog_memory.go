@@ -18,6 +18,7 @@ type memSums struct {
 	free, anon, file, slab, writeback float64
 	cache, ram, swapFree, swap        float64
 	head                              bool               // its first line is there
+	dumps                             int                // which one of the text's it is
 	page                              float64            // bytes; 0: the dump does not say it
 	counted                           map[string]float64 // pages, by the names that nodes have as well
 	kB                                map[string]float64 // of the nodes
@@ -93,7 +94,7 @@ func (m memSums) tail() (figures []string) {
 
 func (m *memSums) read(text string) {
 	if strings.HasPrefix(text, "Mem-Info:") || strings.HasPrefix(text, "Mem-info:") {
-		*m = memSums{head: true} // of several dumps the last
+		*m = memSums{head: true, dumps: m.dumps + 1} // of several dumps the last
 	}
 	m.readTail(text)
 	if strings.Contains(text, "active_") || strings.Contains(text, "unevictable:") {
@@ -250,9 +251,12 @@ func (r *report) readAllocations(out *attach.Reading) {
 			Sure: finding.Supported, Proof: []string{figure}})
 		say(out, attach.Ill, "Threads waited for seconds until the kernel had freed memory for them.", figure)
 	}
+	r.readVmallocs(out)
 	m := r.first[allocFail]
-	if m == nil {
+	if m == nil && r.counts[vmallocFail] == 0 {
 		r.readMemInfo(out)
+	}
+	if m == nil {
 		return
 	}
 	order, _ := strconv.Atoi(m[2])
@@ -262,7 +266,11 @@ func (r *report) readAllocations(out *attach.Reading) {
 	}
 	figures := append([]string{fmt.Sprintf("%s failed, the first for order %d (%s in one piece), %s", plural(r.counts[allocFail], "allocation", "allocations"), order, mem(r.sums.pageBytes()*float64(int64(1)<<min(order, 20))), by)}, r.below...)
 	if r.sums.counts() {
-		figures = append(figures, r.sums.figure())
+		of := ""
+		if r.sums.dumps > 1 {
+			of = "at the last of them: "
+		}
+		figures = append(figures, of+r.sums.figure())
 	}
 	free := r.sums.free * r.sums.pageBytes()
 	if len(r.zones) > 0 {
@@ -276,7 +284,11 @@ func (r *report) readAllocations(out *attach.Reading) {
 			mem(free), mem(fits)))
 	}
 	means := "The kernel found no block of that size: memory was free in small pieces, or not at all."
-	if order == 0 {
+	had := order == 0 && free >= beyondReserve && len(r.below) == 0
+	switch {
+	case had:
+		means = "The kernel did not get even one page, which is no fragmentation. " + unlacked(free)
+	case order == 0:
 		means = "The kernel found not even one page: that is lack of free memory at that moment, and no fragmentation."
 	}
 	sign := attach.Sign{Cause: "direct-reclaim", Grade: attach.Candidate, Proof: figures}
@@ -287,8 +299,11 @@ func (r *report) readAllocations(out *attach.Reading) {
 		}
 		sign.Grade = attach.Risk
 	}
-	out.Signs = append(out.Signs, sign)
 	say(out, attach.CannotTell, means, figures...)
+	if had && r.sleeps {
+		return
+	}
+	out.Signs = append(out.Signs, sign)
 	out.Not = cmp.Or(out.Not, "how often threads free or compact memory themselves: /proc/vmstat read twice tells")
 	out.Next = append(out.Next, nextStalls)
 }
@@ -303,6 +318,11 @@ func lacked(free float64, below bool) string {
 	if free < beyondReserve || below {
 		return "the reserve for such allocations (vm.min_free_kbytes) was used up."
 	}
+	return unlacked(free)
+}
+
+// unlacked says why an allocation may have failed beside so much free memory.
+func unlacked(free float64) string {
 	return fmt.Sprintf("%s were free, which it could not have (another zone's, or kept for other uses as CMA is), or which were freed meanwhile: the lines do not say which.", mem(free))
 }
 

@@ -259,7 +259,7 @@ func (r *report) readOOM(out *attach.Reading) {
 			attach.Next{Command: "grep -E 'AnonPages|Shmem:|SUnreclaim|KernelStack|PageTables|Percpu|HugePages_Total' /proc/meminfo; df -t tmpfs", Why: "where the memory is"})
 	case host > 0:
 		say(out, attach.CannotTell,
-			"The host ran out of memory, and a process was killed: an end, and a restart where something starts it again; what other processes waited for before that, it does not say.", figures...)
+			"The host ran out of memory, and a process was killed: an end, and a restart where something starts it again; what other processes waited for before that, it does not say.", append(figures, r.sums.tail()...)...)
 	case len(r.killed) > 0:
 		say(out, attach.CannotTell,
 			"The kernel killed a process for lack of memory: an end, and a restart where something starts it again; whether of the host or of a cgroup is not in the paste.", figures...)

@@ -1,6 +1,7 @@
 package kernelfile
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,29 +13,31 @@ import (
 
 // report is what one kernel log says, by the events in it.
 type report struct {
-	lines   int
-	counts  map[eventName]int
-	first   map[eventName][]string // the groups of its first line
-	tasks   []*task                // that hung, or were dumped as blocked
-	owners  []owner
-	zones   []zone // of a Mem-Info dump
-	stalls  []float64
-	sleeps  bool     // an allocation failed that may wait for memory
-	spin    string   // where a CPU was stuck
-	traced  bool     // the stack of a lockup is in the paste
-	stuckIn []string // its first functions
-	frames  int      // functions on stacks
-	inIRQ   bool     // it starts with those of the interrupt that saw it
-	work    string   // the function of the worker that was stuck
-	below   []string // zones of a Mem-Info dump whose free memory is below its min watermark
-	killed  []string
-	freed   float64 // bytes, the most that one kill gave back; 0: not said
-	chosen  string  // whose death was announced and is not yet reported: a child may die for it
+	lines    int
+	counts   map[eventName]int
+	first    map[eventName][]string // the groups of its first line
+	tasks    []*task                // that hung, or were dumped as blocked
+	owners   []owner
+	zones    []zone // of a Mem-Info dump
+	stalls   []float64
+	sleeps   bool // an allocation failed that may wait for memory
+	vmallocs vmallocs
+	spin     string   // where a CPU was stuck
+	traced   bool     // the stack of a lockup is in the paste
+	stuckIn  []string // its first functions
+	frames   int      // functions on stacks
+	inIRQ    bool     // it starts with those of the interrupt that saw it
+	work     string   // the function of the worker that was stuck
+	below    []string // zones of a Mem-Info dump whose free memory is below its min watermark
+	killed   []string
+	freed    float64 // bytes, the most that one kill gave back; 0: not said
+	chosen   string  // whose death was announced and is not yet reported: a child may die for it
 
 	each map[eventName][]tally // events of one name, by what they name
 
 	host       machine
 	rcu        rcuReport
+	irqs       irqEvents
 	stuck      stuckCPUs
 	devices    []string // disks that errors name
 	disks      stretch  // of commands that came late, and of what the kernel did about it
@@ -122,7 +125,7 @@ func readKlog(p *attach.Part) attach.Reading {
 			if now != nil && !isDigits(now.pid) && len(now.sure)+len(now.maybe) == 0 {
 				now.name, now.pid = t.name, t.pid // somebody put a word for them into the line above
 			}
-			if now == nil || now.pid != t.pid || len(now.sure)+len(now.maybe) > 0 {
+			if now == nil || now.pid != t.pid && now.name != t.name || len(now.sure)+len(now.maybe) > 0 {
 				now = t
 				rep.tasks = append(rep.tasks, t)
 			}
@@ -142,7 +145,7 @@ func readKlog(p *attach.Part) attach.Reading {
 func breaks(text string) bool {
 	text = strings.TrimSpace(text)
 	return strings.HasPrefix(text, "[") || strings.HasPrefix(text, "Node ") ||
-		strings.HasPrefix(text, "Killed process ") || strings.HasPrefix(text, "Out of memory: Kill") ||
+		strings.HasPrefix(text, "Killed process ") || strings.HasPrefix(text, "Out of memory: Kill") || strings.HasPrefix(text, "Out of memory: kill") ||
 		strings.HasPrefix(text, "Memory cgroup out of memory: Kill") || strings.HasPrefix(text, "oom-kill:")
 }
 
@@ -193,6 +196,10 @@ func (r *report) frame(m []string, now *task, tracing bool) {
 // event counts an event, and returns the task whose dump may follow.
 func (r *report) event(e *event, text string, now *task) *task {
 	m := e.line.FindStringSubmatch(text)
+	if e.name == allocFail && r.vmallocs.open { // the rest of its report, of order 0
+		r.vmallocs.by, r.vmallocs.open = cmp.Or(r.vmallocs.by, m[1]), false
+		return nil
+	}
 	r.counts[e.name]++
 	if r.first[e.name] == nil {
 		r.first[e.name] = m
@@ -215,6 +222,8 @@ func (r *report) event(e *event, text string, now *task) *task {
 	case allocStall:
 		ms := float(m[2])
 		r.stalls = append(r.stalls, ms*1e6)
+	case vmallocFail:
+		r.vmallocs.add(m[1], m[2], text)
 	case allocFail:
 		r.sleeps = r.sleeps || maySleep(m[3])
 	case thermal:
@@ -245,7 +254,7 @@ func (r *report) event(e *event, text string, now *task) *task {
 	case oomKill, oomGroup:
 		head := printed(m[2] + " (pid " + m[1] + ")")
 		r.killed = append(r.killed, head+r.residentOf(m[3]))
-		if r.chosen = ""; strings.Contains(text, "Kill process") {
+		if r.chosen = ""; strings.Contains(text, "Kill process") || strings.Contains(text, "kill process") {
 			r.chosen = head
 		}
 	}
@@ -288,6 +297,9 @@ func (r *report) other(text string) {
 		strings.Contains(text, "USB Mass Storage") || strings.HasPrefix(text, "sd ")
 	if r.counts[rcuStall] > 0 {
 		r.rcu.read(text)
+	}
+	if r.counts[softLockup] > 0 {
+		r.irqs.read(text)
 	}
 	r.inIRQ = r.inIRQ || strings.Contains(text, "<IRQ>") || strings.Contains(text, "<NMI>")
 	if r.counts[allocFail] > 0 && strings.Contains(text, "<IRQ>") {

@@ -107,6 +107,8 @@ func (r *report) readTasks(out *attach.Reading) {
 		means += "; for what, no function on the stacks in the paste says."
 	case len(counts) > 0 && len(counts[0].in) == 0:
 		means += fmt.Sprintf(": most likely for %s; each function on the stacks is marked as one that may be left over.", counts[0].words)
+	case len(counts) > 0 && len(counts[0].in) > 1:
+		means += fmt.Sprintf(": for %s.", counts[0].words)
 	case len(counts) > 0:
 		means += fmt.Sprintf(": for %s, in %s.", counts[0].words, printed(counts[0].in[0]))
 	default:
