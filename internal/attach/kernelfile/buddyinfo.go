@@ -215,7 +215,7 @@ func (z zone) old() bool { return z.name == "DMA" && z.free(0) <= 16<<20 }
 
 // judgeZones says what the free lists can serve. The zone for old devices is left out.
 func judgeZones(zones []zone) (r attach.Reading) {
-	var free, huge, pieces, cma float64
+	var free, huge, pieces, cma, highFree, highHuge float64
 	var small []zone // with memory, and next to none of it in large blocks
 	for _, z := range zones {
 		r.Facts = append(r.Facts, attach.Fact{Name: FactBuddyFree, Value: z.free(0), Of: z.String()},
@@ -228,6 +228,9 @@ func judgeZones(zones []zone) (r attach.Reading) {
 		huge += z.over(hugeBlock)
 		pieces += z.over(costly)
 		cma += z.cma
+		if z.name == "HighMem" {
+			highFree, highHuge = highFree+z.free(0), highHuge+z.over(hugeBlock)
+		}
 		if z.free(0) >= zoneLeast && z.over(hugeBlock) < hugeLeast*z.free(0) {
 			small = append(small, z)
 		}
@@ -279,6 +282,12 @@ func judgeZones(zones []zone) (r attach.Reading) {
 		r.Means = fmt.Sprintf("Each zone has little free (%s in all), next to none of it in blocks of 2 MiB or more: what needs a large piece fails, or waits until memory is moved.", mem(free))
 		r.Signs = []attach.Sign{{Cause: "direct-reclaim", Grade: attach.Risk,
 			Share: 1 - ratio(huge, free), Proof: r.Figures[:1]}}
+	case highHuge > 0: // of a kernel of 32 bits
+		r.State = attach.CannotTell
+		if low := huge - highHuge; low >= hugeLeast*(free-highFree) && low > 0 {
+			r.State = attach.Healthy
+		}
+		r.Means = fmt.Sprintf("%s free is HighMem, which serves programs and page cache, and no buffer of the kernel's own. Of the other %s, %s is in blocks of 2 MiB or more.", mem(highFree), mem(free-highFree), mem(huge-highHuge))
 	default:
 		r.State = attach.Healthy
 		r.Means = fmt.Sprintf("%s of %s free is in blocks of 2 MiB or more: huge pages and large buffers can be served.", mem(huge), mem(free))

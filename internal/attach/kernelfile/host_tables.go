@@ -244,15 +244,20 @@ func columnsLeft(lines []string, cpus int) string {
 }
 
 // evenly is how much more than the mean of all CPUs one may have where work is even over them, and
-// evenShare the most that it may have of all.
+// evenShare the most that it may have of all. No CPU may have less than the evenLeast part of that.
 const (
 	evenly    = 1.5
 	evenShare = 0.6
+	evenLeast = 4
 )
 
 // spread says which share the busiest CPU has.
 func (w tableRow) spread(cpus int) string {
-	if w.top*float64(cpus) <= evenly*w.sum && w.top <= evenShare*w.sum {
+	least := w.top
+	for _, v := range w.each {
+		least = min(least, v)
+	}
+	if w.top*float64(cpus) <= evenly*w.sum && w.top <= evenShare*w.sum && least*evenLeast >= w.top {
 		return fmt.Sprintf(", even over the CPUs (%s at most, on CPU %d)", percent(w.top/w.sum), w.cpu)
 	}
 	return fmt.Sprintf(", %s of them on CPU %d", nearly(w.top/w.sum), w.cpu)

@@ -3,11 +3,13 @@ package kernelfile
 import (
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // maxBlank is how many blank lines in a row may stand inside of one part.
@@ -207,9 +209,19 @@ func isTime(text string) bool {
 	return ok
 }
 
+// epoch is seconds since 1970 of this age, with up to nine digits behind the point.
+var epoch = pattern.New(`^(1\d{9})(?:\.(\d{1,9}))?$`)
+
 // parseTime reads a line that is a time and nothing else, also as "--- 12:00:05 ---".
 func parseTime(text string) (time.Time, bool) {
 	text = strings.Trim(text, " \t#=-*[]")
+	if rest, ok := strings.CutPrefix(text, "timestamp: "); ok { // as collectors of such files write
+		if m := epoch.FindStringSubmatch(rest); m != nil {
+			ns, _ := strconv.ParseInt((m[2] + "000000000")[:9], 10, 64)
+			return time.Unix(int64(float(m[1])), ns).UTC(), true
+		}
+		text = rest
+	}
 	if len(text) < 8 || len(text) > longestTime || strings.Count(text, ":") < 2 && !strings.Contains(text, "T") {
 		return time.Time{}, false
 	}

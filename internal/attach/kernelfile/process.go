@@ -190,7 +190,15 @@ func (s schedOf) read() attach.Reading {
 		r.Next = []attach.Next{{Command: "cat /proc/PID/schedstat; sleep 10; cat /proc/PID/schedstat", Why: "its time on a CPU and its run queue latency; they are always counted"}}
 		return r
 	}
-	readRunDelay(&r, ran, waited, m.get("se.statistics.wait_count", "wait_count"))
+	times := m.get("se.statistics.wait_count", "wait_count")
+	if !m.has("se.sum_exec_runtime") && !m.has("sum_exec_runtime") {
+		r.State = attach.CannotTell
+		r.Figures = slices.Concat([]string{fmt.Sprintf("waited %s for a CPU since its start%s", dur(waited), aTime(waited, times))}, longest, r.Figures)
+		r.Means = "How long it ran meanwhile is not in the paste (sum_exec_runtime): so no share follows, and whether it waited for much of its time cannot be told."
+		r.Next = []attach.Next{{Command: "cat /proc/PID/schedstat; sleep 10; cat /proc/PID/schedstat", Why: "its time on a CPU and its run queue latency of now"}}
+		return r
+	}
+	readRunDelay(&r, ran, waited, times)
 	r.Figures = slices.Insert(r.Figures, 1, longest...)
 	return r
 }
@@ -206,6 +214,14 @@ func schedLongest(m pairs) (out []string) {
 	return out
 }
 
+// aTime is the mean of waits that were counted; "": they were not.
+func aTime(waited, times float64) string {
+	if times <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%s a time over %s)", dur(waited/times), plural(int(times), "time", "times"))
+}
+
 // What counts as a wait for CPUs over a life.
 const (
 	waitPart  = finding.QueuedForCPU
@@ -216,10 +232,7 @@ const (
 // well, by this count.
 func readRunDelay(r *attach.Reading, ran, waited, times float64) {
 	share := ratio(waited, ran+waited)
-	figure := fmt.Sprintf("waited %s for a CPU, %s of the time in which it wanted one", dur(waited), percent(share))
-	if times > 0 {
-		figure += fmt.Sprintf(" (%s a time over %s)", dur(waited/times), plural(int(times), "time", "times"))
-	}
+	figure := fmt.Sprintf("waited %s for a CPU, %s of the time in which it wanted one%s", dur(waited), percent(share), aTime(waited, times))
 	r.Figures = append([]string{figure}, r.Figures...)
 	r.Facts = append(r.Facts, attach.Fact{Name: FactWaitShare, Value: share})
 	when := "Between the samples"
