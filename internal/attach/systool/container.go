@@ -136,10 +136,10 @@ func parseContainers(p *attach.Part) (all []container, tool containerTool) {
 	var names []string
 	for _, l := range p.Lines {
 		if t := containerHeader(l.Text); t != noContainerTool {
-			tool, names = t, fields(l.Text)
+			tool, names = t, uncommented(fields(l.Text))
 			continue
 		}
-		f := fields(l.Text)
+		f := uncommented(fields(l.Text))
 		if len(f) < 3 {
 			continue
 		}
@@ -177,6 +177,15 @@ func parseContainers(p *attach.Part) (all []container, tool containerTool) {
 		}
 	}
 	return all, tool
+}
+
+// uncommented leaves out the mark that makes a line a comment of a script: such an output stands in
+// many a guide.
+func uncommented(f []string) []string {
+	if len(f) > 1 && (f[0] == "#" || f[0] == "//") {
+		return f[1:]
+	}
+	return f
 }
 
 // dockerUse is what a row has behind the container's names, which a person may have written anew:

@@ -42,6 +42,8 @@ type task struct {
 	readMean, writeMean, delayMean float64 // means: a burst in one sample of many has no median
 	rssFirst, rssLast              float64 // bytes; 0: not printed
 	minfltMost                     float64
+	useMost, useLast               float64 // percent of a CPU, of one sample
+	at                             string  // the time of its last row
 	samples                        int
 	unread                         bool // -1 stands where /proc/PID/io could not be read
 	lists                          map[string][]float64
@@ -117,6 +119,7 @@ func (run *pidstatRun) add(t *table, r row, index map[string]*task) {
 		index[key] = one
 		run.tasks = append(run.tasks, one)
 	}
+	one.at = r.time
 	own := run.ownUse(t, r)
 	run.sum(t, r, thread, own)
 	if t.has("RSS") {
@@ -149,6 +152,13 @@ func (one *task) settle(t *table, n int) {
 			return
 		}
 		one.samples = max(one.samples, len(list))
+		if name == "%CPU" {
+			one.useMost = max(one.useMost, slices.Max(list))
+			if i := slices.IndexFunc(t.rows, func(r row) bool { return r.average }); i < 0 && one.at == t.rows[len(t.rows)-1].time ||
+				i > 0 && one.at == t.rows[i-1].time {
+				one.useLast = list[len(list)-1]
+			}
+		}
 		for len(list) < n {
 			list = append(list, 0)
 		}
@@ -435,6 +445,7 @@ func (run *pidstatRun) cpu(v *verdict) {
 	if len(users) == 0 {
 		return
 	}
+	run.hidden(v, users)
 	for _, one := range users[:min(32, len(users))] {
 		v.kernelThread(one.String(), one.use, "a CPU")
 	}

@@ -123,7 +123,14 @@ func (t *table) episode(v *verdict, column, cause string, much float64) {
 			worst = r
 		}
 	}
-	if f := t.num(worst, column); f >= much {
+	f := t.num(worst, column)
+	if f >= noteworthy && f < much && f >= standsOut*t.median(column) {
+		v.unsure = true
+		text := fmt.Sprintf("%s %s at %s, %s at the median", column, plain(f), worst.time, plain(t.median(column)))
+		v.figure("%s", text)
+		v.means("%s: more than at other times, and no proof that anything waited for it", text)
+	}
+	if f >= much {
 		v.candidate(cause, 0, fmt.Sprintf("%s %s at %s, %s at the median", column, plain(f),
 			worst.time, plain(t.median(column))))
 		v.means("%s was %s at %s: whether the service was slow then is not in it", column, plain(f), worst.time)

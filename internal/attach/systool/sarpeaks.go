@@ -11,6 +11,8 @@ import (
 const (
 	peakTasks = 1000 // on any machine
 	standsOut = 4    // times the median
+
+	noteworthy = 10 // percent of the CPUs' time
 )
 
 // most is the row with most of a figure.

@@ -34,7 +34,7 @@ var unitEvents = []struct {
 		"a service gave no sign of life for as long as its watchdog allows, and systemd ends and restarts it: it hangs, or gets no CPU, memory or disk; which of these is not in the lines"},
 	{"kill for lack of memory",
 		pattern.New(`^(\S+\.(?:service|scope|slice)): (?:A process of this unit has been killed by the OOM killer|Failed with result 'oom-kill')`),
-		"a process of a service was killed for lack of memory: an end and a restart"},
+		"a process of a unit was killed for lack of memory: its end, and a restart where something starts it again"},
 	{"time-out of a start or stop",
 		pattern.New(`^(\S+\.(?:service|mount|device)): (?:(?:[Ss]tart|[Ss]top|[Rr]eload)[\w-]* operation timed out|State '[\w-]+' timed out|Job \S+ timed out)`),
 		"a service did not start or end in time, and was killed for it: what it waited for is not in the lines"},
@@ -114,7 +114,10 @@ func readSystemdLog(p *attach.Part) attach.Reading {
 			v.means("%s", e.mean)
 		}
 	}
-	v.not("that the watchdog is at fault: it only tells")
+	if slices.ContainsFunc(told, func(u *unitEvent) bool { return u != nil && unitEvents[u.which].what == "watchdog timeout" }) {
+		v.not("that the watchdog is at fault: it only tells")
+	}
+	v.not("what requests waited for, nor how long: these are events of whole units")
 	v.next("journalctl -k --since '1 hour ago' | grep -E 'blocked for more|lockup|stall|oom'",
 		"whether the kernel saw it hang, or memory run out")
 	return v.done()
