@@ -79,7 +79,7 @@ func (l link) asRead(first, later *Told) link {
 	a, b := first.Who, later.Who
 	switch {
 	case l.order == places:
-	case differ(a.Host, b.Host):
+	case otherHost(a.Host, b.Host):
 		l.order, l.why = places, "hosts "+a.Host+" and "+b.Host
 	case a.PID != 0 && b.PID != 0 && a.PID != b.PID:
 		l.order, l.why = places, fmt.Sprintf("pids %d and %d", a.PID, b.PID)
@@ -172,6 +172,9 @@ func (s *sequel) text() string {
 		said = fmt.Sprintf("%s: %s and %s, side by side and without rates", kind.Name, first, last)
 	case len(rows) == 0 && s.apples():
 		return ""
+	case fell >= 0:
+		said = fmt.Sprintf("%s: %s and %s are no before and after in this order, as a counter fell (%s %s), so no rate is made of them",
+			kind.Name, first, last, rows[fell].of(rows[fell].whom), rows[fell].fromTo())
 	default:
 		said = fmt.Sprintf("%s: nothing tells whether %s and %s are one place before and after, so no rate is made of them", kind.Name, first, last)
 	}

@@ -36,7 +36,7 @@ func elsewhere(t, o *Told) bool {
 
 // otherProcess reports whether two parts name different hosts, processes or cgroups.
 func otherProcess(t, o *Told) bool {
-	return differ(t.Who.Host, o.Who.Host) || differ(t.Who.Cgroup, o.Who.Cgroup) ||
+	return otherHost(t.Who.Host, o.Who.Host) || differ(t.Who.Cgroup, o.Who.Cgroup) ||
 		t.Who.PID != 0 && o.Who.PID != 0 && t.Who.PID != o.Who.PID
 }
 
@@ -50,3 +50,9 @@ func siblings(a, b *Part) bool {
 }
 
 func differ(a, b string) bool { return a != "" && b != "" && a != b }
+
+// otherHost reports whether two names are of two hosts: a prompt often has the name without the
+// domain that a banner shows.
+func otherHost(a, b string) bool {
+	return differ(a, b) && !strings.HasPrefix(a, b+".") && !strings.HasPrefix(b, a+".")
+}

@@ -82,7 +82,7 @@ func relate(first, later *Part) link {
 // apart reports whether two parts are of two places, and by what.
 func apart(a, b *Part) (bool, string) {
 	switch {
-	case differ(a.Host, b.Host):
+	case otherHost(a.Host, b.Host):
 		return true, "hosts " + a.Host + " and " + b.Host
 	case a.PID != 0 && b.PID != 0 && a.PID != b.PID:
 		return true, fmt.Sprintf("pids %d and %d", a.PID, b.PID)
