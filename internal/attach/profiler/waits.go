@@ -54,6 +54,9 @@ func waitOf(names []string) wait {
 		name, _, _ = strings.Cut(name, "+")
 		frames = append(frames, kernel.Frame{Func: name})
 	}
+	if putOff(frames) {
+		return waitedPreempted
+	}
 	if w := simpleWait(frames); w != "" {
 		return w
 	}
@@ -124,6 +127,23 @@ func polls(names []string) bool {
 		return strings.Contains(n, "epoll") || strings.Contains(n, "ep_poll") ||
 			strings.Contains(n, "sys_poll") || strings.Contains(n, "do_select") || strings.Contains(n, "accept")
 	})
+}
+
+// putOff reports whether the kernel's code gave its CPU up to others that want it: cond_resched or
+// preempt_schedule called the scheduler. What called these is what it did, and no wait.
+func putOff(frames []kernel.Frame) bool {
+	for i := range frames {
+		name, _, _ := strings.Cut(frames[i].Func, ".")
+		if strings.HasSuffix(name, "cond_resched") || strings.Contains(name, "cond_resched_") ||
+			strings.HasPrefix(name, "preempt_schedule") {
+			return true
+		}
+		if name != "__schedule" && name != "schedule" && name != "finish_task_switch" &&
+			name != "context_switch" {
+			return false
+		}
+	}
+	return false
 }
 
 // preempted reports whether a thread left its CPU without asking to.
