@@ -57,6 +57,7 @@ func callRowOf(text string) (row callRow, ok bool) {
 	if name := demangled(f); name != "" {
 		f = append(f[:4:4], name)
 	}
+	f = f[:withoutRemark(f)]
 	if len(f) == 4 && numbers(f) {
 		f = append(f, nameless) // ltrace prints some functions without a name
 	}
@@ -101,6 +102,16 @@ func demangled(fields []string) string {
 	name, _, _ = strings.Cut(name, "(")
 	name, _, _ = strings.Cut(name, "<")
 	return name[strings.LastIndexByte(name, ' ')+1:]
+}
+
+// withoutRemark is how many fields a row has without what a person wrote behind its system call.
+func withoutRemark(fields []string) int {
+	for n := 5; n <= 6 && n < len(fields); n++ {
+		if numbers(fields[:n-1]) && isSystemCall(fields[n-1]) {
+			return n
+		}
+	}
+	return len(fields)
 }
 
 // nameless stands for the name that a row lacks.
@@ -407,7 +418,7 @@ func countMeaning(r *attach.Reading, byKind map[waitKind]float64, total float64,
 		case c.ltrace:
 			r.Means = "ltrace adds up wall time of calls, its own breakpoints included: a share is where a trace stopped most, not what a function costs."
 		case c.wall:
-			how := "This is wall time in calls, by how long its waits are"
+			how := "Without -w strace counts CPU time in the kernel; its waits are long here for that, so it may be wall time"
 			if c.asked {
 				how = "This is wall time in calls (-w)"
 			}
@@ -420,7 +431,7 @@ func countMeaning(r *attach.Reading, byKind map[waitKind]float64, total float64,
 		}
 		if sync := byKind[waitSync] / total; c.wall && sync >= 0.2 && byKind[waitSync] >= 0.1 {
 			r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate, Share: sync,
-				Proof: []string{fmt.Sprintf("%s of the wall time in calls waits for a disk to have written", pct(sync))}})
+				Proof: []string{fmt.Sprintf("%s of the time in calls is in those that wait for a disk to have written", pct(sync))}})
 		}
 	}
 	if c.ltrace {
