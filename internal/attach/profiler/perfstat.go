@@ -35,6 +35,7 @@ func statEvent(name string) bool {
 
 // statLine is what a line of perf stat says; ok is false for a line of something else.
 func statLine(text string) (sure, ok bool) {
+	text = modernStat(text)
 	if _, plain := statCSV(text); plain != "" {
 		return true, true
 	}
@@ -118,9 +119,10 @@ var (
 func readStat(p *attach.Part) *stat {
 	s := &stat{counts: map[string]float64{}, comment: map[string]string{},
 		wide: statWide.MatchString(p.Command), cpus: map[string]map[string]bool{}, threads: map[string]float64{}}
-	last := ""
+	last, twice := "", map[string]bool{}
 	firstAt, lastAt := 0.0, 0.0
 	for _, text := range joinedBy(texts(p), statGoesOn) {
+		text = modernStat(text)
 		if rest, ok := strings.CutPrefix(text, "Performance counter stats for"); ok {
 			s.target = strings.Trim(strings.TrimSuffix(strings.TrimSpace(rest), ":"), " ")
 			if strings.HasPrefix(s.target, "process id '") || strings.HasPrefix(s.target, "thread id '") {
@@ -141,7 +143,8 @@ func readStat(p *attach.Part) *stat {
 			}
 			continue
 		}
-		if seconds, plain := statCSV(text); plain != "" {
+		seconds, plain := statCSV(text)
+		if plain != "" {
 			text, s.elapsed = plain, max(s.elapsed, seconds)
 		}
 		m := statRow.FindStringSubmatch(text)
@@ -165,6 +168,15 @@ func readStat(p *attach.Part) *stat {
 			}
 			continue
 		}
+		thread := statThread.FindStringSubmatch(text)
+		// perf that is asked twice for an event counts it twice: that is not the double of it.
+		alone := plain == "" && thread == nil && !statCPU.MatchString(text) && !statNode.MatchString(text)
+		if row := m[1] + " " + name; alone && softEvents[name] {
+			if twice[row] {
+				continue
+			}
+			twice[row] = true
+		}
 		s.counts[name] += v
 		if cpu := statCPU.FindStringSubmatch(text); cpu != nil {
 			s.wide = true
@@ -174,7 +186,6 @@ func readStat(p *attach.Part) *stat {
 			s.cpus[name][cpu[1]] = true
 		}
 		s.wide = s.wide || statNode.MatchString(text)
-		thread := statThread.FindStringSubmatch(text)
 		if m[5] != "" {
 			s.comment[name] = m[5]
 		}
