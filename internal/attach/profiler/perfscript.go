@@ -20,8 +20,10 @@ var (
 	scriptFrame = pattern.New(`^([0-9a-f]{1,16})\s+(\S.*?)\s+\((.*)\)$`)
 	// "   ffff800080456c44 handle_userfault+0x47c", where no module was asked for
 	scriptBare = pattern.New(`^([0-9a-f]{8,16})\s+(\S+\+0x[0-9a-f]+)$`)
-	scriptCut  = pattern.New(`^[0-9a-f]{6,16}\s+\S.*\s+\([^)]*$`) // its end was cut off
-	inlined    = pattern.New(`^\S.*\s+\(inlined\)$`)
+	// "   b73f2a62  (/usr/lib/libX11.so.6.3.0)", as old versions write a function without a symbol
+	scriptNameless = pattern.New(`^[0-9a-f]{6,16}\s+\(([^()\s]+)\)$`)
+	scriptCut      = pattern.New(`^[0-9a-f]{6,16}\s+\S.*\s+\([^)]*$`) // its end was cut off
+	inlined        = pattern.New(`^\S.*\s+\(inlined\)$`)
 )
 
 // scriptCutHead is an event of which the thread and the time were cut off.
@@ -91,7 +93,7 @@ func claimPerfScript(lines []paste.Line) int {
 		case scriptFrame.MatchString(text) && (heads > 0 || !strings.HasPrefix(text, "0 ") ||
 			strings.Contains(text, "[unknown]")):
 			frames++
-		case heads+frames > 0 && inlined.MatchString(text):
+		case heads+frames > 0 && (inlined.MatchString(text) || scriptNameless.MatchString(text)):
 		case scriptComment(text):
 		default:
 			return heads+frames > 0 && text == "..."
@@ -159,6 +161,7 @@ type scriptedEvent struct {
 	first, last float64 // s
 	tid         int     // of the first sample
 	others      bool    // some are of other threads
+	bare        bool    // some lines have no period
 }
 
 func readScript(p *attach.Part) *scripted {
@@ -205,7 +208,7 @@ func (s *scripted) head(m []string) *scriptedEvent {
 	}
 	period, ok := number(m[6])
 	if !ok || m[6] == "" {
-		period = 1
+		period, e.bare = 1, true
 	}
 	e.counted += period
 	e.p.number++
@@ -216,7 +219,7 @@ func (s *scripted) head(m []string) *scriptedEvent {
 	}
 	e.others = e.others || tid != e.tid
 	if len(e.p.samples) < most {
-		e.p.samples = append(e.p.samples, sample{weight: 1, comm: strings.TrimSpace(m[1])})
+		e.p.samples = append(e.p.samples, sample{weight: period, comm: strings.TrimSpace(m[1])})
 	}
 	return e
 }
@@ -229,6 +232,9 @@ func (e *scriptedEvent) frame(text string) {
 		if len(b[1]) == 16 && strings.HasPrefix(b[1], "ffff") {
 			m[3] = "[kernel.kallsyms]"
 		}
+	}
+	if n := scriptNameless.FindStringSubmatch(text); m == nil && n != nil {
+		m = []string{text, "", "[unknown]", n[1]}
 	}
 	if m == nil || len(e.p.samples) == 0 {
 		return
@@ -298,6 +304,9 @@ func readPerfScript(p *attach.Part) attach.Reading {
 	}
 	for i := range e.p.samples {
 		s := &e.p.samples[i]
+		if !cpuEvent(best) || e.bare || e.counted <= 0 {
+			s.weight = 1
+		}
 		s.bare = len(s.kernel)+len(s.program) == 0 // its stack is not in the text
 	}
 	if cpuEvent(best) {
