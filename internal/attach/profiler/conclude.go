@@ -55,6 +55,13 @@ func (t *tally) conclude(r *attach.Reading) {
 	case t.unnamed > 0 && len(t.funcs) == 0 && len(t.comms) > 0 && !t.p.stacks:
 		r.State = attach.CannotTell
 		r.Figures = []string{"its largest rows: " + t.top(t.comms, 3, 0)}
+		if t.idle > 0 {
+			r.Figures = append(r.Figures, pct(t.idle/t.whole)+" of it the idle task's, which is not among them")
+		}
+		if !t.bare {
+			r.Means = "Its functions have no symbols: which they are is not in it."
+			break
+		}
 		r.Means = "Its rows name no functions, but what it is sorted by, such as program or module: which functions took the time is not in it."
 		r.Next = append(r.Next,
 			attach.Next{Command: "perf report --stdio --no-children --sort symbol",

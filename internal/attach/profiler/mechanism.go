@@ -58,12 +58,19 @@ func (p *profile) reading() attach.Reading {
 		t.facts(&r)
 	}
 	r.Not = "A CPU profile has no waiting in it: a thread that sleeps, queues or is throttled is in no sample."
+	if p.unsaid {
+		r.Not = "Which event was sampled is not in it. If it is CPU time, as perf has it unless told otherwise, a thread that sleeps, queues or is throttled is in no sample."
+	}
 	if p.only == ofPrograms {
 		r.Not = "Only programs were sampled (:u): what the kernel does for them, and any waiting, is in no sample."
 	}
-	switched := t.switchSamples()
+	switched, sure := t.switchSamples()
 	if switched {
-		r.Not = "Each sample is a context switch: how often threads give up the CPU and for what, and not for how long."
+		is := "is"
+		if !sure {
+			is = "seems to be"
+		}
+		r.Not = "Each sample " + is + " a context switch: how often threads give up the CPU and for what, and not for how long."
 	}
 	if t.tooFew() {
 		r.State = attach.CannotTell
@@ -93,6 +100,9 @@ func (p *profile) reading() attach.Reading {
 	if switched && len(r.Signs) == 0 {
 		r.State, r.Means = attach.CannotTell,
 			"The samples are context switches and not CPU time: no lock stands out among what threads wait for."
+		if !sure {
+			r.Means = "The samples seem to be context switches and no CPU time: most stacks end where a thread leaves its CPU, and no lock stands out above that."
+		}
 	}
 	return r
 }
@@ -103,15 +113,19 @@ func (t *tally) tooFew() bool {
 }
 
 // switchSamples reports whether the samples were taken where threads give up a CPU, though the text
-// does not name the event: the function that ran then is perf's own.
-func (t *tally) switchSamples() bool {
-	part := 0.0
+// does not name the event, and whether that is sure: the function that ran then is perf's own. At
+// the event sched_switch it is __schedule, which hardly any time goes into.
+func (t *tally) switchSamples() (switched, sure bool) {
+	own, part := 0.0, 0.0
 	for name, weight := range t.funcs {
-		if switchPoints[name] {
+		switch {
+		case switchPoints[name]:
+			own += weight
+		case t.p.unsaid && name == "__schedule":
 			part += weight
 		}
 	}
-	return t.share(part) >= 0.5
+	return t.share(own+part) >= 0.5, t.share(own) >= 0.5
 }
 
 // switchPoints are perf's own functions at a context switch.
@@ -180,8 +194,11 @@ func (t *tally) facts(r *attach.Reading) {
 	}
 	r.Facts = append(r.Facts, attach.Fact{Name: SpinShare, Value: spin, Of: who},
 		attach.Fact{Name: FaultShare, Value: t.share(t.kinds[account.WorkFault] + t.faultSpin)},
-		attach.Fact{Name: ReclaimShare, Value: t.share(t.kinds[account.WorkReclaim] - t.kthreads)},
-		attach.Fact{Name: ProfileGCShare, Value: t.share(t.kinds[account.WorkGC])})
+		attach.Fact{Name: ReclaimShare, Value: t.share(t.kinds[account.WorkReclaim] - t.kthreads)})
+	if t.kinds[account.WorkGC]+t.kinds[account.WorkGoRuntime]+t.kinds[account.WorkGoSched] > 0 {
+		r.Facts = append(r.Facts,
+			attach.Fact{Name: ProfileGCShare, Value: t.share(t.kinds[account.WorkGC])})
+	}
 }
 
 // spinAlone is the share of spinning from which on a list of functions without stacks finds a lock:

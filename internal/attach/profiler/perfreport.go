@@ -12,7 +12,7 @@ import (
 	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
-var perfReport = &attach.Kind{Name: "perf report", Claim: claimPerfReport, Read: readPerfReport,
+var perfReport = &attach.Kind{Name: "perf report", Claim: claimPerfReport, Read: readPerfReport, Reports: true,
 	Hints: []string{"%", "#", "PerfTop:", "pcnt", "Samples: ", "Overhead", "Children"},
 	Apart: func(l paste.Line) bool { return reportStarts(strings.TrimSpace(l.Text)) }}
 
@@ -49,6 +49,7 @@ func perfTopHead(text string) bool {
 		strings.Contains(text, "of event") ||
 		header(text, "Overhead", "Shared", "Object") || header(text, "Overhead", "Command") ||
 		header(text, "Children", "Self") || header(text, "Overhead", "Symbol") ||
+		strings.HasPrefix(text, "........") && strings.Trim(text, ". ") == "" || // a # was taken off
 		strings.HasPrefix(text, "ESC: exit, ENTER|") ||
 		strings.HasPrefix(text, "Press '?' for help on key bindings") ||
 		strings.HasPrefix(text, "For a higher level overview, try:") ||
@@ -175,6 +176,7 @@ func readPerfReport(p *attach.Part) attach.Reading {
 		return r
 	}
 	best.p.pid, best.p.only = targetOf(p), sampledOnly(best.event)
+	best.p.unsaid = best.event == "" && !best.top
 	if best.ofRowsAlone() {
 		best.p.only = ofRows
 	}

@@ -39,6 +39,7 @@ type profile struct {
 	stacks  bool
 	counts  bool // samples are events and no CPU time: a thread that an interrupt hit is not idle
 	only    only // whose code alone was sampled
+	unsaid  bool // nothing says which event was sampled
 	pid     int
 	below   map[string]float64 // of a tree that was cut: shares by function, with what it calls
 	self    map[string]float64 // shares by function alone, of rows that the tree took the place of

@@ -59,7 +59,7 @@ func ofKernelAlone(r *attach.Reading, which only) {
 	}
 	r.Not = "Only the kernel was sampled (:k): what share of the CPU time it had is not in it, nor any waiting."
 	if which == ofRows {
-		r.Not = "All rows are the kernel's, and no head says whether programs were sampled as well. No waiting is in it."
+		r.Not = "All rows are the kernel's, and no head says whether programs were sampled as well, and at which event."
 	}
 }
 
