@@ -81,7 +81,7 @@ var (
 	// " redis-server (6176), 46130 events, 100.0%"
 	sumThread = pattern.New(`^(\S.*?) \((\d+)\), (\d+) events, (\d+[.,]\d+)%(?:, (\d+[.,]\d+) msec)?$`)
 	// " total, 6194 events": of all threads
-	sumTotal = pattern.New(`^total, \d+ events$`)
+	sumTotal = pattern.New(`^total, (\d+) events$`)
 	// "   write   11189   0   202.988  0.014  0.018  0.413  0.40%", before perf 5.6 without errors
 	sumRow = pattern.New(`^([A-Za-z_]\w*)\s+(\d+)\s+(?:(\d+)\s+)?(\d+[.,]\d{3})\s+(\d+[.,]\d{3})\s+(\d+[.,]\d{3})\s+(\d+[.,]\d{3})\s+(\d+[.,]\d+%)$`)
 )
@@ -109,14 +109,21 @@ func claimTraceSum(lines []paste.Line) int {
 func readTraceSum(p *attach.Part) attach.Reading {
 	t := newCallTrace()
 	who, threads, tid, all := "", 0, 0, false
+	events := 0
 	for _, text := range texts(p) {
 		if m := sumThread.FindStringSubmatch(text); m != nil {
 			threads++
 			who = m[1]
 			tid, _ = whole(m[2])
+			n, _ := whole(m[3])
+			events += n
 			continue
 		}
-		all = all || sumTotal.MatchString(text)
+		if m := sumTotal.FindStringSubmatch(text); m != nil {
+			all = true
+			n, _ := whole(m[1])
+			events += n
+		}
 		m := sumRow.FindStringSubmatch(text)
 		if m == nil {
 			continue
@@ -139,9 +146,14 @@ func readTraceSum(p *attach.Part) attach.Reading {
 			t.longest = tracedCall{name: m[1], seconds: longest / 1000}
 		}
 	}
+	cut := float64(events) > 2.2*float64(t.n) // a call has two events: its start and its end
 	r := attach.Reading{State: attach.CannotTell,
 		Title: fmt.Sprintf("perf trace -s, %s", attach.Plural(t.n, "system call"))}
 	switch {
+	case cut:
+		r.Title += " in the rows that are here"
+		r.Flaws = append(r.Flaws,
+			fmt.Sprintf("its head says %d events, two of which are a call: rows may have been cut out, and sums and shares are of those that are here", events))
 	case all:
 		r.Title += " of all threads that it watched"
 	case threads > 0:
@@ -182,7 +194,7 @@ func readTraceSum(p *attach.Part) attach.Reading {
 	if len(t.byName) > shown {
 		r.Figures = append(r.Figures, "calls: "+t.oftenest(6))
 	}
-	sumMeaning(&r, t, idle, total)
+	sumMeaning(&r, t, idle, total, cut)
 	return r
 }
 
@@ -199,7 +211,7 @@ func (t *callTrace) oftenest(n int) string {
 	return strings.Join(out, ", ")
 }
 
-func sumMeaning(r *attach.Reading, t *callTrace, idle, total float64) {
+func sumMeaning(r *attach.Reading, t *callTrace, idle, total float64, cut bool) {
 	r.Not = "These are times from entry to exit, of CPU and of waiting; in epoll_wait, poll, futex and sleeps a thread mostly idles."
 	if total <= 0 {
 		r.Means = "No call has a time."
@@ -212,6 +224,9 @@ func sumMeaning(r *attach.Reading, t *callTrace, idle, total float64) {
 		}
 	}
 	rest := "; no other call is in it."
+	if cut {
+		rest = "; other calls may be in rows that were cut out."
+	}
 	if t.longest.name != "" {
 		rest = fmt.Sprintf("; the longest of the other calls is %s.", t.longest.says())
 	}
