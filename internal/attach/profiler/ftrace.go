@@ -77,6 +77,7 @@ type switchTrace struct {
 	delays   []float64 // ms
 	waited   float64
 	switches int
+	stats    statDelays
 }
 
 func (s *switchTrace) add(at float64, event string) {
@@ -130,7 +131,8 @@ func (s *switchTrace) add(at float64, event string) {
 }
 
 func readKernelTrace(p *attach.Part) attach.Reading {
-	s := &switchTrace{ready: map[string]float64{}, on: map[string]float64{}, tasks: map[string]*taskDelay{}}
+	s := &switchTrace{ready: map[string]float64{}, on: map[string]float64{}, tasks: map[string]*taskDelay{},
+		stats: statDelays{}}
 	tracer, events, first, last := "", map[string]float64{}, 0.0, 0.0
 	worst, noise, ends := 0.0, []float64{}, ""
 	for _, text := range texts(p) {
@@ -173,6 +175,7 @@ func readKernelTrace(p *attach.Part) attach.Reading {
 			worst = max(worst, us)
 		}
 		s.add(at, m[5])
+		s.stats.add(m[5])
 		name, _, _ := strings.Cut(m[5], ":")
 		events[strings.Fields(name + " ")[0]]++
 	}
@@ -227,6 +230,10 @@ func traceEvents(r attach.Reading, s *switchTrace, events map[string]float64, n 
 	for _, name := range names[:min(2, len(names))] {
 		r.Figures = append(r.Figures, fmt.Sprintf("%s: %s (%s)", strings.TrimSuffix(name, ":"),
 			count(events[name]), pct(events[name]/max(n, 1))))
+	}
+	if len(s.delays) == 0 && s.stats.says(&r) {
+		r.Next = append(r.Next, record(0, "what threads waited for"))
+		return r
 	}
 	if len(s.delays) == 0 {
 		r.Means = "These are events of the kernel: how long anybody waited does not follow from them alone."
