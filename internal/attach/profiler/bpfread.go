@@ -365,17 +365,24 @@ func readBlockTop(t *bpfTable) attach.Reading {
 	if len(t.rows) == 0 {
 		return r
 	}
-	top := t.rows[0]
+	top, longest := t.rows[0], t.rows[0]
 	slow := 0
 	for _, row := range t.rows {
 		if row.num("AVGms") >= 10 {
 			slow++
+		}
+		if row.num("AVGms") > longest.num("AVGms") {
+			longest = row
 		}
 	}
 	r.Figures = append(r.Figures,
 		fmt.Sprintf("%s: %s I/Os of %s KB in all, %s ms each in the mean, on %s", top.owner(),
 			top.at("I/O"), top.at("Kbytes"), top.at("AVGms"), top.at("DISK")),
 		fmt.Sprintf("%d of %d rows have a mean of 10 ms or more", slow, len(t.rows)))
+	if longest.num("AVGms") > top.num("AVGms") {
+		r.Figures = append(r.Figures, fmt.Sprintf("the longest mean is %s ms, of %s I/Os of %s on %s",
+			longest.at("AVGms"), longest.at("I/O"), longest.owner(), longest.at("DISK")))
+	}
 	r.Means = "It says who does I/O, and how long the disk takes for it in the mean."
 	r.Not = "A mean hides the slow ones, and whether requests waited is not in it."
 	if slow > 0 {

@@ -174,7 +174,9 @@ func histograms(p *attach.Part) (out []*histogram, context string, intervals int
 		} else if m := mapHead.FindStringSubmatch(text); m != nil {
 			label, key = m[1], m[1]
 		} else {
-			words = append(words, text)
+			if words = append(words, text); now != nil {
+				now.addUp(text)
+			}
 			continue
 		}
 		words = append(words, label)
@@ -250,7 +252,9 @@ func readHistogram(p *attach.Part) attach.Reading {
 	}
 	for _, h := range all[:min(3, len(all))] {
 		line := h.says()
-		if what == ofOffCPU || what == ofOnCPU {
+		if told := h.told(); told != "" {
+			line += told
+		} else if what == ofOffCPU || what == ofOnCPU {
 			line += h.sum()
 		}
 		r.Figures = append(r.Figures, line)

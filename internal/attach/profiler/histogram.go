@@ -28,6 +28,8 @@ type histogram struct {
 	behind  bool    // its key is a stack of the kernel's own threads, which work behind everybody
 	cut     bool    // it ends within a row: what is above is not in it
 	last    float64 // how many values its last row has
+	added   float64 // s: what all values add up to, as the tool prints it below
+	counted float64 // of how many values that is
 }
 
 var (
@@ -320,6 +322,29 @@ func (h *histogram) sum() string {
 		high += b.n * b.high
 	}
 	return fmt.Sprintf("; %s to %s in all", lasts(low*s), lasts(high*s))
+}
+
+// average is what a line below a histogram says: the mean and the sum of all of its values.
+var average = pattern.New(`^avg = \d+ ([num]?secs), total: (\d{1,18}) \w+, count: (\d{1,15})$`)
+
+// addUp notes what such a line says.
+func (h *histogram) addUp(text string) {
+	m := average.FindStringSubmatch(text)
+	if m == nil {
+		return
+	}
+	total, _ := number(m[2])
+	n, _ := number(m[3])
+	h.added += total * (&histogram{unit: m[1]}).seconds()
+	h.counted += n
+}
+
+// told says what the tool itself added up; "" if it is not of all values that are here.
+func (h *histogram) told() string {
+	if h.added <= 0 || h.counted != h.total() {
+		return ""
+	}
+	return fmt.Sprintf("; %s in all, %s on average", lasts(h.added), lasts(h.added/h.counted))
 }
 
 // border is where the first bucket starts that counts as at least this large; past the last one,

@@ -276,6 +276,7 @@ func readSchedHist(p *attach.Part) attach.Reading {
 	byTask := map[string]*taskDelay{}
 	waited, run, summary := 0.0, 0.0, 0
 	moved, moveOf, moveMS := false, 0.0, 0.0
+	last, again, idled, idlest := 0.0, false, 0, 0.0
 	for _, text := range texts(p) {
 		moved = moved || strings.Contains(text, "pre-mig time")
 		if m := summaryRow.FindStringSubmatch(text); m != nil {
@@ -288,7 +289,17 @@ func readSchedHist(p *attach.Part) attach.Reading {
 			continue
 		}
 		m := histRow.FindStringSubmatch(text)
-		if m == nil || strings.HasPrefix(m[3], "<idle>") || len(delays) >= most {
+		if m == nil || len(delays) >= most {
+			continue
+		}
+		if at, _ := number(m[1]); at < last-1 { // s: rows of CPUs may change places
+			again = true
+		} else {
+			last = at
+		}
+		if strings.HasPrefix(m[3], "<idle>") {
+			ms, _ := number(m[6])
+			idled, idlest = idled+1, max(idlest, ms)
 			continue
 		}
 		delay, _ := number(m[5])
@@ -322,10 +333,17 @@ func readSchedHist(p *attach.Part) attach.Reading {
 		r.Figures = append(r.Figures, fmt.Sprintf("%s waited longest for a CPU: %s ms in %s",
 			worst.name, trim(worst.avg), attach.Plural(int(worst.switches), "switch")))
 	}
-	r.Figures = append(r.Figures,
-		fmt.Sprintf("%s ms waited for a CPU and %s ms on one, in these rows", trim(waited), trim(run)))
+	sums := fmt.Sprintf("%s ms waited for a CPU and %s ms on one, in these rows", trim(waited), trim(run))
+	if idlest >= 1 { // ms: less is between two wakeups
+		sums += fmt.Sprintf("; CPUs idled up to %s ms at once in %s of <idle>", trim(idlest),
+			attach.Plural(idled, "row"))
+	}
+	r.Figures = append(r.Figures, sums)
 	if moveMS > 0 {
 		r.Figures[0] += fmt.Sprintf(", of which %s ms before it was moved to another CPU", trim(moveMS))
+	}
+	if again {
+		r.Flaws = append(r.Flaws, "its times go back: these are rows of more than one recording, added up here")
 	}
 	r.Not = "Wait time is all time off CPU: sleep, and the sch delay in it, which alone is waiting for a CPU. A throttled cgroup counts as delay too."
 	delayMeaning(&r, waited, run, float64(len(delays)), longest)
