@@ -28,6 +28,8 @@
 //	perfstat.go     perf stat
 //	perfstatrates.go its threads, rates and cycles
 //	perfstatcsv.go  its rows of perf stat -x
+//	perfstatold.go  its rows of the first versions
+//	schedstat.go    the delays of events sched_stat_*
 //	perfsched.go    perf sched latency, timehist and map
 //	schedtotal.go   its line of all tasks, where only some are listed
 //	schedolder.go   its older tables

@@ -8,10 +8,10 @@ import (
 )
 
 var (
-	// "  1255.538611  task clock ticks  #  10.143 CPU utilization factor" of the first perf stat, and
-	// "  1255.538611  task-clock-msecs  #  10.143 CPUs" of Linux 2.6.31 to 2.6.38
+	// "  2000.538611  task clock ticks  #  4.000 CPU utilization factor" of the first perf
+	// stat, and "  2000.538611  task-clock-msecs  #  4.000 CPUs" of Linux 2.6.31 to 2.6.38
 	oldStatRow = pattern.New(`^(\d[\d.]*)\s+(task clock ticks|task-clock-msecs|context switches|CPU[ -]migrations|pagefaults|CPU cycles|cache references|cache misses)(?:\s+(#.*))?$`)
-	// " Wall-clock time elapsed:   123.786620 msecs"
+	// " Wall-clock time elapsed:   500.134652 msecs"
 	oldStatTime = pattern.New(`^Wall-clock time elapsed:\s+(\d+\.\d+) msecs$`)
 )
 
