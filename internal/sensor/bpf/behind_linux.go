@@ -84,6 +84,7 @@ func reclass(from, to uint32) {
 	ordinary.Lock()
 	ordinary.others = to
 	ordinary.Unlock()
+	session.lowered(to == unix.SCHED_IDLE)
 	for moved := true; moved; {
 		moved = false
 		for _, tid := range ownThreads() {
