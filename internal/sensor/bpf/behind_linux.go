@@ -58,6 +58,7 @@ func Behind(ctx context.Context, uptime string) {
 		idle, own, now := idleSeconds(f), processTime(), time.Now()
 		if hurry.pauses(now) {
 			behind, busy, last, used, at = false, 0, idle, own, now
+			reclass(unix.SCHED_IDLE, unix.SCHED_NORMAL)
 			continue
 		}
 		free := idle - last
@@ -81,10 +82,11 @@ func Behind(ctx context.Context, uptime string) {
 // that run what is Ordinary only to the ordinary one. A thread that starts another passes its class
 // on, so it looks until no thread is left to move.
 func reclass(from, to uint32) {
+	reclassing.Lock()
+	defer reclassing.Unlock()
 	ordinary.Lock()
 	ordinary.others = to
 	ordinary.Unlock()
-	session.lowered(to == unix.SCHED_IDLE)
 	for moved := true; moved; {
 		moved = false
 		for _, tid := range ownThreads() {
@@ -93,7 +95,11 @@ func reclass(from, to uint32) {
 			}
 		}
 	}
+	session.lowered(to == unix.SCHED_IDLE)
 }
+
+// reclassing is held by who moves threads: two that move them to and fro would not come to an end.
+var reclassing sync.Mutex
 
 // reclassOne reports whether it gave the thread another class.
 func reclassOne(tid int, from, to uint32) bool {
