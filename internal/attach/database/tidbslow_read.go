@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -14,7 +15,11 @@ import (
 )
 
 // alone is a sum of waits, in s, that is long whatever the statement took, which the text lacks.
-const alone = 0.25
+// oftenAlone is how many retries are too many whatever it took.
+const (
+	alone      = 0.25
+	oftenAlone = 100
+)
 
 var backoffKind = pattern.New(`^((?:Cop_b|B)ackoff_(\w+)_total_time)$`)
 
@@ -41,7 +46,14 @@ func (e entry) backoff(r *result, q float64) {
 		return cmp.Or(cmp.Compare(b.s, a.s), cmp.Compare(backoffRank(a.kind), backoffRank(b.kind)),
 			cmp.Compare(a.kind, b.kind))
 	})
-	if len(list) > 0 && q == 0 && list[0].s < alone {
+	much := func(w wait) bool {
+		if q > 0 {
+			return w.s >= 0.3*q
+		}
+		times, _ := strconv.Atoi(w.times)
+		return w.s >= alone || times >= oftenAlone
+	}
+	if len(list) > 0 && q == 0 && !much(list[0]) {
 		r.Means = "It waited before retries, and not for long; how long the statement took is not in these lines."
 	}
 	for i, w := range list {
@@ -53,7 +65,7 @@ func (e entry) backoff(r *result, q float64) {
 			line = fmt.Sprintf("backoff %s: %s times, %s in all", w.kind, w.times, dur(w.s))
 		}
 		r.figure(line)
-		if i == 0 && (q == 0 && w.s >= alone || q > 0 && w.s >= 0.3*q) {
+		if i == 0 && much(w) {
 			r.outside(backoffWhere(w.kind), line, ratio(w.s, q))
 			if e.n("Num_cop_tasks") > 1 || w.times != "" && w.times != "1" {
 				r.Not = "It is a sum over requests of which some run at the same time: the statement waited no longer than that, and perhaps less."
