@@ -91,24 +91,15 @@ func (s *screen) old(text string) {
 	}
 }
 
+// oldPlaces are the names that its shares have today.
+var oldPlaces = map[string]string{"user": "us", "nice": "ni", "system": "sy", "irq": "hi",
+	"softirq": "si", "iowait": "wa", "idle": "id"}
+
 func (s *screen) oldShares(text string) {
 	c := cpuUse{samples: 1, runnable: -1, blocked: -1}
 	add := func(name, value string) {
 		f, _ := number(value)
-		switch name {
-		case "user", "nice":
-			c.us += f
-		case "system":
-			c.sy = f
-		case "irq":
-			c.hi = f
-		case "softirq":
-			c.si = f
-		case "iowait":
-			c.wa = f
-		case "idle":
-			c.id = f
-		}
+		c.share(oldPlaces[name], f)
 	}
 	one := -1
 	if f := fields(text); f[0] == "total" {

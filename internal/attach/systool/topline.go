@@ -91,6 +91,26 @@ func (s *screen) shares(text string) {
 	}
 }
 
+// share notes the share that top calls by a name.
+func (c *cpuUse) share(name string, f float64) {
+	switch name {
+	case "us", "ni", "gu":
+		c.us += f
+	case "sy":
+		c.sy = f
+	case "id":
+		c.id = f
+	case "wa":
+		c.wa = f
+	case "hi":
+		c.hi = f
+	case "si":
+		c.si = f
+	case "st":
+		c.st = f
+	}
+}
+
 // cpuLine reads the shares of one line. They are known where none is missing that matters: what
 // was not seen is next to nothing, by what is left of all time.
 func cpuLine(text string) (c cpuUse, known bool) {
@@ -109,22 +129,7 @@ func cpuLine(text string) (c cpuUse, known bool) {
 			continue
 		}
 		seen[name], sum = true, sum+f
-		switch name {
-		case "us", "ni", "gu":
-			c.us += f
-		case "sy":
-			c.sy = f
-		case "id":
-			c.id = f
-		case "wa":
-			c.wa = f
-		case "hi":
-			c.hi = f
-		case "si":
-			c.si = f
-		case "st":
-			c.st = f
-		}
+		c.share(name, f)
 	}
 	return c, seen["us"] && seen["sy"] && seen["id"] && (seen["wa"] && seen["st"] || sum > 100-stealMatters)
 }
