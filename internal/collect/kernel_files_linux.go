@@ -60,11 +60,12 @@ func (f *fileWaits) look(s *bpfStream, e *bpf.Event) {
 	if e.Arg[1] == 0 || e.Arg[2] >= 1<<31 {
 		return
 	}
-	file, receive := ownFileCalls[e.Arg[1]-1], ownReceiveCalls[e.Arg[1]-1]
+	call := e.Arg[1] - 1
+	file := ownFileCalls[call]
 	switch {
 	case file && e.Arg[0]&uninterruptible != 0:
 		f.wait(s, e)
-	case (file || receive) && e.Arg[0] != 0 && e.Flags&bpf.Preempted == 0:
+	case e.Arg[0] != 0 && e.Flags&bpf.Preempted == 0 && (file || ownReceiveCalls[call]):
 		f.kind(s, e)
 	}
 }

@@ -1,9 +1,6 @@
 package collect
 
 import (
-	"bufio"
-	"bytes"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -12,7 +9,7 @@ import (
 
 // socketEnds tells which of a target's TCP connections its own side made: those whose local port
 // nobody in its network namespace listens at. It reads the kernel's table of sockets when it meets
-// one that it does not know, seldom, and no more of it than maxSocketTable.
+// one that it does not know, seldom, and no more of it than mostSockets.
 type socketEnds struct {
 	dir   string          // /proc/PID/net
 	mades map[uint64]bool // by inode
@@ -21,8 +18,8 @@ type socketEnds struct {
 }
 
 const (
-	maxSocketTable = 1 << 20 // bytes of each table, about 7 000 sockets, which take some ms
-	firstPause     = 500e6   // ns; each is twice as long as the one before
+	mostSockets = 7000  // of each table: they take some ms
+	firstPause  = 500e6 // ns; each is twice as long as the one before
 	// ownPorts is where the ports begin that the kernel gives to connections which a program makes
 	// (ip_local_port_range, ip(7)). One below may be a listener's that is closed by now.
 	ownPorts = 32768
@@ -51,34 +48,21 @@ func (e *socketEnds) read() {
 		if err != nil {
 			continue // there is no IPv6
 		}
-		parseSocketTable(io.LimitReader(f, maxSocketTable), listened, ports)
+		// What comes before a line that cannot be read counts.
+		_ = eachSocket(f, mostSockets, func(local, inode string, listens bool) (more bool, err error) {
+			_, digits, _ := strings.Cut(local, ":")
+			port, err := strconv.ParseUint(digits, 16, 16)
+			if listens {
+				listened[uint16(port)] = err == nil
+			} else if n, e := strconv.ParseUint(inode, 10, 64); err == nil && e == nil && n != 0 {
+				ports[n] = uint16(port)
+			}
+			return true, nil
+		})
 		f.Close()
 	}
 	e.mades = make(map[uint64]bool, len(ports))
 	for inode, port := range ports {
 		e.mades[inode] = !listened[port] && port >= ownPorts
-	}
-}
-
-// parseSocketTable reads the form of /proc/PID/net/tcp (proc_pid_net(5)): the ports that are
-// listened at, and the local port of each other socket by its inode. It leaves out lines that it
-// does not understand.
-func parseSocketTable(r io.Reader, listened map[uint16]bool, ports map[uint64]uint16) {
-	const listen, fields = "0A", 12 // a line that is cut has fewer
-	for lines := bufio.NewScanner(r); lines.Scan(); {
-		f := bytes.Fields(lines.Bytes())
-		if len(f) < fields {
-			continue
-		}
-		_, digits, _ := bytes.Cut(f[1], []byte(":"))
-		port, err := strconv.ParseUint(string(digits), 16, 16)
-		inode, err2 := strconv.ParseUint(string(f[9]), 10, 64)
-		switch {
-		case err != nil || err2 != nil:
-		case string(f[3]) == listen:
-			listened[uint16(port)] = true
-		case inode != 0:
-			ports[inode] = uint16(port)
-		}
 	}
 }

@@ -18,33 +18,52 @@ type listening struct {
 	inode uint64
 }
 
+// mostListeners is how many listeners are looked at.
+const mostListeners = 4096
+
 // parseListeners reads /proc/PID/net/tcp or tcp6 up to the first socket that does not listen: the
 // kernel lists listeners first, and a busy host has a hundred thousand other sockets.
 func parseListeners(r io.Reader) (ls []listening, err error) {
+	err = eachSocket(r, mostListeners, func(local, inode string, listens bool) (more bool, err error) {
+		if !listens {
+			return false, nil
+		}
+		addr, err := parseHexAddr(local)
+		if err != nil {
+			return false, err
+		}
+		n, err := strconv.ParseUint(inode, 10, 64)
+		if err != nil {
+			return false, fmt.Errorf("inode: %w", err)
+		}
+		ls = append(ls, listening{addr, n})
+		return true, nil
+	})
+	return ls, err
+}
+
+// eachSocket calls f with the rows of such a table, at most that many, until f wants no more: the
+// local address and the inode as they are written, and whether it listens.
+func eachSocket(r io.Reader, most int, f func(local, inode string, listens bool) (more bool, err error)) error {
 	const listen = "0A"
 	lines := bufio.NewScanner(r)
-	for n := 0; lines.Scan() && n < 4096; n++ {
+	for n := 0; lines.Scan() && n < most; n++ {
 		if n == 0 {
 			continue // names of columns
 		}
-		f := strings.Fields(lines.Text())
-		if len(f) < 10 {
-			return ls, fmt.Errorf("line %d: want 10 fields, got %d", n+1, len(f))
+		row := strings.Fields(lines.Text())
+		if len(row) < 10 {
+			return fmt.Errorf("line %d: want 10 fields, got %d", n+1, len(row))
 		}
-		if f[3] != listen {
-			break
-		}
-		addr, err := parseHexAddr(f[1])
+		more, err := f(row[1], row[9], row[3] == listen)
 		if err != nil {
-			return ls, fmt.Errorf("line %d: %w", n+1, err)
+			return fmt.Errorf("line %d: %w", n+1, err)
 		}
-		inode, err := strconv.ParseUint(f[9], 10, 64)
-		if err != nil {
-			return ls, fmt.Errorf("line %d: inode: %w", n+1, err)
+		if !more {
+			return nil
 		}
-		ls = append(ls, listening{addr, inode})
 	}
-	return ls, lines.Err()
+	return lines.Err()
 }
 
 // parseHexAddr reads "0100007F:1F90": 32-bit words in the machine's order, which is little-endian
