@@ -27,7 +27,8 @@ func (p *profile) readDifference(r *attach.Reading) {
 	for fn := range p.flat {
 		fns = append(fns, fn)
 	}
-	// A function that calls what differs differs as much: what is its own comes first.
+	// The callers of a changed function change as much as it does. So functions stand in the order
+	// of what changed in themselves.
 	slices.SortFunc(fns, func(a, b string) int {
 		return cmp.Or(cmp.Compare(math.Abs(p.flat[b]), math.Abs(p.flat[a])),
 			cmp.Compare(math.Abs(p.cum[b]), math.Abs(p.cum[a])), strings.Compare(a, b))

@@ -30,7 +30,7 @@ func (p *profile) readHead(lines []paste.Line) attach.Reading {
 // profileNamed is a line that says which profile pprof read, or of which program.
 var profileNamed = pattern.New(`^\s*(?:\(pprof\) )?(?:Type|File|Build ID|Duration|Doc|Main binary filename|Fetching profile|Saved profile)\b`)
 
-// wallClocks are what heads of profiles say that count all time of threads or goroutines, on a CPU
+// wallClocks are the types of profiles that count all time of threads, whether they were on a CPU
 // or not.
 var wallClocks = map[string]bool{"time": true, "wall": true, "wall-time": true, "wall_time": true}
 

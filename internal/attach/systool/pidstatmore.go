@@ -254,8 +254,8 @@ func moves(read, write float64) string {
 	return "reads and writes"
 }
 
-// waited is the share of a sample's time that ticks of waiting are; false: how long a sample is, is
-// not known. USER_HZ is 100 on all machines that matter.
+// waited turns ticks of waiting into a share of a sample's time. It is not known where the length
+// of a sample is not. USER_HZ is 100 on all machines that matter.
 func (run *pidstatRun) waited(ticks float64) (share float64, known bool) {
 	if run.averages && run.samples == 0 || run.interval == 0 {
 		return 0, false
