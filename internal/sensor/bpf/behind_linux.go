@@ -50,7 +50,7 @@ func Behind(ctx context.Context, uptime string) {
 	}
 	defer n.Close()
 	defer promptly()()
-	defer reclass(unix.SCHED_IDLE, unix.SCHED_NORMAL)
+	defer comeBack()
 	behind := true
 	reclass(unix.SCHED_NORMAL, unix.SCHED_IDLE)
 	last, used, at, busy := idleSeconds(f), processTime(), time.Now(), 0
@@ -71,10 +71,19 @@ func Behind(ctx context.Context, uptime string) {
 		case share >= behindFrom || behind && share >= behindTo:
 			behind, busy = true, 0
 			reclass(unix.SCHED_NORMAL, unix.SCHED_IDLE)
-		case behind && busy >= behindPatience:
+		case !behind || busy >= behindPatience:
 			behind = false
-			reclass(unix.SCHED_IDLE, unix.SCHED_NORMAL)
+			reclass(unix.SCHED_IDLE, unix.SCHED_NORMAL) // at each look: see comeBack
 		}
+	}
+}
+
+// comeBack makes all threads ordinary. One that another thread is just starting is not in /proc
+// yet, but has that one's class of before. So it looks again when those have had time to be there.
+func comeBack() {
+	for _, after := range []time.Duration{0, time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond} {
+		time.Sleep(after)
+		reclass(unix.SCHED_IDLE, unix.SCHED_NORMAL)
 	}
 }
 
