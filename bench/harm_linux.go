@@ -20,8 +20,8 @@ const harmUsage = `usage: bench harm [--pairs 20] [--seconds 2] [--settle 1s] [-
 
 Measures what the users of a service under stress feel while it is recorded.
 
-  1. Each target is started, within a cgroup where it is to lack a quota or memory. Clients outside ask it in an
-     open loop: a request is due at its time, and its latency counts from then.
+  1. Each target is started in a session of its own, as whystall is, within a cgroup where it is to lack a quota or
+     memory. Clients outside ask it in an open loop: a request is due at its time, and its latency counts from then.
   2. The rate is raised until the CPUs, or the quota, are 80 to 95 % busy.
   3. For each part of the recorder pairs of windows are measured by turns, one undisturbed and one recorded:
      p50, p99 and answers a second. The one that is first changes from pair to pair.

@@ -108,6 +108,7 @@ func (s *stand) recorded(ctx context.Context, p part) (f felts, err error) {
 	cmd := exec.CommandContext(ctx, s.whystall, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 20 * time.Second
+	cmd.SysProcAttr = ownSession()
 	var output strings.Builder
 	cmd.Stderr = &output
 	began, atFirst := monotonicNS(), readStat()

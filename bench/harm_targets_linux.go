@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 )
 
 // stressedSources are the servers under stress.
@@ -120,6 +121,7 @@ func startTarget(ctx context.Context, t stressed, program, dir string) (h *helpe
 	}
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env = append(cleanEnv(), t.env...)
+	cmd.SysProcAttr = ownSession()
 	if h, err = startCommand(cmd); err != nil {
 		return nil, nil, errors.Join(err, g.remove())
 	}
@@ -135,6 +137,11 @@ func startTarget(ctx context.Context, t stressed, program, dir string) (h *helpe
 	}
 	return h, end, nil
 }
+
+// ownSession is for a process that is alone in its session, as a service is that an init system
+// starts, and a tool in a terminal of its own. The scheduler shares the CPUs out among sessions
+// first (sched(7), autogroup).
+func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
 // cleanEnv is our environment without what steers Go's runtime.
 func cleanEnv() []string {
