@@ -96,6 +96,7 @@ func reclass(from, to uint32) {
 	ordinary.Lock()
 	ordinary.others = to
 	ordinary.Unlock()
+	session.lowered(to == unix.SCHED_IDLE)
 	for moved := true; moved; {
 		moved = false
 		for _, tid := range ownThreads() {
@@ -104,7 +105,6 @@ func reclass(from, to uint32) {
 			}
 		}
 	}
-	session.lowered(to == unix.SCHED_IDLE)
 }
 
 // reclassing is held by who moves threads: two that move them to and fro would not come to an end.
