@@ -25,7 +25,8 @@ exectrace
 internal/sensor/proc
 internal/sensor/symbol github.com/ianlancetaylor/demangle golang.org/x/arch
 internal/sensor/perfevent golang.org/x/sys
-internal/sensor/bpf github.com/cilium/ebpf golang.org/x/sys
+internal/sensor/session golang.org/x/sys
+internal/sensor/bpf internal/sensor/session github.com/cilium/ebpf golang.org/x/sys
 internal/evidence   github.com/klauspost/compress
 internal/format     internal/evidence
 internal/format/paste

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/whystall/whystall/internal/sensor/session"
 )
 
 const (
@@ -36,6 +38,7 @@ const (
 func Behind(ctx context.Context, uptime string) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	defer session.Lowered(false)
 	if !mayComeBack() {
 		return
 	}
@@ -50,7 +53,7 @@ func Behind(ctx context.Context, uptime string) {
 	}
 	defer n.Close()
 	defer promptly()()
-	defer comeBack()
+	defer reclass(unix.SCHED_IDLE, unix.SCHED_NORMAL)
 	behind := true
 	reclass(unix.SCHED_NORMAL, unix.SCHED_IDLE)
 	last, used, at, busy := idleSeconds(f), processTime(), time.Now(), 0
@@ -73,17 +76,9 @@ func Behind(ctx context.Context, uptime string) {
 			reclass(unix.SCHED_NORMAL, unix.SCHED_IDLE)
 		case !behind || busy >= behindPatience:
 			behind = false
-			reclass(unix.SCHED_IDLE, unix.SCHED_NORMAL) // at each look: see comeBack
+			// At each look: a thread that another was starting was not in /proc yet.
+			reclass(unix.SCHED_IDLE, unix.SCHED_NORMAL)
 		}
-	}
-}
-
-// comeBack makes all threads ordinary. One that another thread is just starting is not in /proc
-// yet, but has that one's class of before. So it looks again when those have had time to be there.
-func comeBack() {
-	for _, after := range []time.Duration{0, time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond} {
-		time.Sleep(after)
-		reclass(unix.SCHED_IDLE, unix.SCHED_NORMAL)
 	}
 }
 
@@ -96,7 +91,7 @@ func reclass(from, to uint32) {
 	ordinary.Lock()
 	ordinary.others = to
 	ordinary.Unlock()
-	session.lowered(to == unix.SCHED_IDLE)
+	session.Lowered(to == unix.SCHED_IDLE)
 	for moved := true; moved; {
 		moved = false
 		for _, tid := range ownThreads() {

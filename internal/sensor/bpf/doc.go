@@ -17,7 +17,6 @@
 //	nap_linux.go       a thread of ours waits, and what CPU time it used
 //	block_linux.go     it does without waking the runtime's monitor
 //	behind_linux.go    all our threads run after those of others while CPUs are idle now and then
-//	session_linux.go   and so does the session, if nobody else is in it
 //	ahead_linux.go     they run before others in a crowd
 //	pace_linux.go      the start takes its time where few CPUs are idle
 //

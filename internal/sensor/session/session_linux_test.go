@@ -1,4 +1,4 @@
-package bpf
+package session
 
 import (
 	"fmt"
@@ -47,7 +47,14 @@ func TestSession(t *testing.T) {
 			}
 			return string(b)
 		}
-		a := autogroup{dir: dir}
+		a := autogroup{dir: dir, sessionOf: func(pid int) (sid int, err error) {
+			b, err := os.ReadFile(filepath.Join(dir, fmt.Sprint(pid), "stat"))
+			if err != nil {
+				return 0, err
+			}
+			_, err = fmt.Sscan(strings.Fields(string(b[strings.LastIndex(string(b), ")")+1:]))[3], &sid)
+			return sid, err
+		}}
 		a.lowered(true)
 		want := c.want
 		if want == "" {
