@@ -14,7 +14,7 @@ import (
 // every line is known; without, those of events that are known here and what belongs to them.
 var klog = &attach.Kind{
 	Name: "kernel log", Scattered: true, Yields: []string{"/proc/PID/stack"},
-	Marks: []string{"blocked for more than", "likely owned by", "soft lockup", "ard LOCKUP", "detected stall", "self-detected", "detected expedited",
+	Marks: []string{"blocked for more than", "likely owned by", "soft lockup", "ard LOCKUP", "detected stall", "All QSes seen, ", "self-detected", "detected expedited",
 		"ut of memory: Kill", "ut of memory: kill", "ut of Memory: Kill", "oom-killer", "Message from syslogd@", "page allocation stall", "page allocation failure", "table full", "SYN flooding", "unstable",
 		"Emask ", "I/O error", "clock throttled", "clock is throttled", "took too long", "hogged CPU", "NETDEV WATCHDOG", "RT throttling",
 		"table overflow", "segfault at", "kernel BUG", "ernel panic", "Show Blocked State", "timing out command",
@@ -31,7 +31,7 @@ var klog = &attach.Kind{
 		if killerLine(lines[0]) || stamped && !ofKernel(lines) {
 			return 0
 		}
-		if !stamped && (eventOf(text) == nil || prose(lines[0])) && !blockHead(text) && !startsDump(text) && !(lines[0].Raw != "" && goesOn(text)) {
+		if !stamped && (eventOf(text) == nil || prose(lines[0])) && !blockHead(text) && !startsDump(text) && !startsTrace(lines) && !(lines[0].Raw != "" && goesOn(text)) {
 			return 0
 		}
 		n := 1
@@ -41,6 +41,17 @@ var klog = &attach.Kind{
 		return n
 	},
 	Read: readKlog,
+}
+
+// startsTrace knows a stack of the kernel's whose head somebody left out, and the line that says on
+// which CPU and in which task it was taken.
+func startsTrace(lines []paste.Line) bool {
+	text := strings.TrimSpace(lines[0].Text)
+	if strings.HasPrefix(text, "CPU: ") {
+		return rcuTrace.MatchString(text)
+	}
+	return (text == "Call Trace:" || text == "Call trace:") && len(lines) > 2 &&
+		frameLine.MatchString(lines[1].Text) && frameLine.MatchString(lines[2].Text)
 }
 
 // program is how a journal that shows the kernel's stamps names the program that wrote a line. The
@@ -140,7 +151,8 @@ func startsDump(text string) bool {
 
 var stamps = []*pattern.Regexp{
 	pattern.New(`^(?:<\d+>)?\[ {0,8}\d{1,9}\.\d{0,6}(?:@\d+)?\](?:\[ *[TC]?\d+\])?(?: |$)`),
-	pattern.New(`^\[(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}\](?: |$)`),
+	// Days and months are in the language of who ran dmesg -T.
+	pattern.New(`^\[\pL[\pL.]{0,11} {1,3}(?:\pL[\pL.]{1,11}|\d{1,2}\pL{1,2}) {1,3}\d{1,2} \d\d:\d\d:\d\d \d{4}\](?: |$)`),
 	pattern.New(`^\d{1,9}\.\d{6}\] `), // its start was cut off
 }
 

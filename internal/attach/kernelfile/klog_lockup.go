@@ -55,6 +55,8 @@ type rcuReport struct {
 	wakeup      float64  // jiffies for which a timer did not wake that thread
 	timer       string   // the CPU at which the kernel itself suspects its timers
 	up          float64  // s that the machine had run, or a time of day
+	passed      bool     // all CPUs had passed through the scheduler
+	ready       bool     // the thread that had no CPU could run
 	ticked      float64  // ticks of its clock that a CPU took meanwhile, the most
 }
 
@@ -71,7 +73,9 @@ var (
 	rcuWakeup  = pattern.New(`kthread timer wakeup didn't happen for (\d{1,12}) jiffies`)
 	rcuTimer   = pattern.New(`Possible timer handling issue on cpu=(\d{1,4})`)
 	rcuTicks   = pattern.New(`\((\d{1,12}) ticks this GP\)`)
-	rcuItem    = pattern.New(`[P\d]\d*`)
+	// rcuActivity is how long ago RCU's thread did anything, by an older kernel.
+	rcuActivity = pattern.New(`last (rcu\w*) kthread activity (\d{1,12})`)
+	rcuItem     = pattern.New(`[P\d]\d*`)
 )
 
 func (r *rcuReport) read(text string) {
@@ -237,11 +241,14 @@ func (r *report) readLockups(out *attach.Reading) {
 	jumped := soft != nil && r.counts[softLockup] == 1 && hard == 0 &&
 		float(soft[2]) >= jumpLeast && len(r.rcu.idle) > 0
 	if soft != nil {
-		stuck := "stuck"
-		if jumped {
-			stuck = "reported as stuck"
+		stuck := "stuck in the kernel"
+		if r.user {
+			stuck = "reported as stuck, in user mode,"
 		}
-		figure := fmt.Sprintf("CPU %s %s in the kernel for %s s", soft[1], stuck, soft[2])
+		if jumped {
+			stuck = "reported as stuck in the kernel"
+		}
+		figure := fmt.Sprintf("CPU %s %s for %s s", soft[1], stuck, soft[2])
 		if soft[4] != "" {
 			figure += fmt.Sprintf(", in task %s (pid %s)", printed(soft[3]), soft[4])
 		}
@@ -277,13 +284,8 @@ func (r *report) readLockups(out *attach.Reading) {
 		means = strings.Replace(means, "A CPU was held", fmt.Sprintf("%d CPUs were held", n), 1)
 		means = strings.Replace(means, "that did not run it", "that did not run them", 1)
 	}
-	if soft == nil && hard == 0 && !idle && r.rcu.wakeup+float64(len(r.rcu.timer)) > 0 {
-		idle, causes = true, nil
-		means = "A timer that should have gone off did not for seconds: a fault of timers or of a clock looks like that, and so does a CPU that was held with interrupts off, or, in a virtual machine, one that the hypervisor did not run."
-	}
-	if jumped {
-		idle, causes = true, nil
-		means = fmt.Sprintf("Most likely no code held a CPU for that long: a watchdog speaks after some 20 s, this one first after %s s, and CPUs that RCU waited for were idle. A machine that was paused or suspended looks like that when it goes on.", soft[2])
+	if text := r.notHeld(idle, jumped); text != "" {
+		idle, causes, means = true, nil, text
 	}
 	if r.work != "" {
 		figures = append(figures, "it was a worker of the kernel, for "+printed(r.work))
@@ -298,7 +300,7 @@ func (r *report) readLockups(out *attach.Reading) {
 	case r.traced:
 		means += " Its stack is in the paste."
 	case r.frames == 0:
-		means += " No stack in the paste says in which code."
+		means += " No stack in this part says in which code."
 	}
 	if ran && !idle {
 		figures = append(figures, r.ranBy())
@@ -310,6 +312,9 @@ func (r *report) readLockups(out *attach.Reading) {
 	out.Not = cmp.Or(out.Not, "that the function at which it was caught, or a module that is listed, is at fault: a virtual CPU that is not run stands anywhere")
 	if r.host.bare || ran {
 		out.Not = "which code that is, unless the trace below it is in the paste; modules that are listed say nothing"
+	}
+	if r.user {
+		out.Not = "what kept the CPU from its scheduler"
 	}
 	if r.spin != "" && !idle {
 		r.caught(out, ran)
@@ -324,6 +329,24 @@ func (r *report) readLockups(out *attach.Reading) {
 			attach.Next{Command: "grep ^cpu /proc/stat; sleep 10; grep ^cpu /proc/stat",
 				Why: "in a virtual machine: how much the hypervisor takes (steal)"})
 	}
+}
+
+// notHeld says what happened where most likely no code of the kernel held a CPU; "": one may have.
+func (r *report) notHeld(idle, jumped bool) string {
+	onlyRCU := r.first[softLockup] == nil && r.counts[hardLockup] == 0
+	switch {
+	case jumped:
+		return fmt.Sprintf("Most likely no code held a CPU for that long: a watchdog speaks after some 20 s, this one first after %s s, and CPUs that RCU waited for were idle. A machine that was paused or suspended looks like that when it goes on.", r.first[softLockup][2])
+	case r.user && r.counts[hardLockup] == 0 && r.frames == 0:
+		return "The task was in its own code (user mode), not in the kernel's, when the watchdog saw it. Interrupts that take all the time look like that, and so do a clock or a timer that goes wrong, or a virtual machine that was not run."
+	case onlyRCU && r.rcu.passed && len(r.rcu.cpus)+len(r.rcu.tasks) == 0:
+		return "No CPU is named that held RCU up: all had passed. Its own thread did not go on, as it got no CPU or its timer was late. A machine that runs far too slowly looks like that as well."
+	case onlyRCU && !idle && r.rcu.wakeup+float64(len(r.rcu.timer)) > 0:
+		return "A timer that should have gone off did not for seconds: a fault of timers or of a clock looks like that, and so does a CPU that was held with interrupts off, or, in a virtual machine, one that the hypervisor did not run."
+	case onlyRCU && !idle && r.rcu.ready && !r.rcu.ran():
+		return "RCU waited for seconds, and its own thread could run and got no CPU: threads of a higher priority keep it from running, or code of the kernel that does not give way, or, in a virtual machine, a hypervisor that does not run its CPU."
+	}
+	return ""
 }
 
 // caught says what follows from a function at which a CPU was caught that nobody took away.

@@ -243,13 +243,14 @@ func (r *report) watermark(text string) {
 
 func (r *report) readAllocations(out *attach.Reading) {
 	if len(r.stalls) > 0 {
-		slices.Sort(r.stalls)
-		figure := fmt.Sprintf("%s: %s at the median, %s at most",
-			plural(len(r.stalls), "allocation stalled", "allocations stalled"),
-			dur(r.stalls[len(r.stalls)/2]), dur(r.stalls[len(r.stalls)-1]))
+		figure := stallsFigure(r.stalls)
 		out.Signs = append(out.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Found,
 			Sure: finding.Supported, Proof: []string{figure}})
 		say(out, attach.Ill, "Threads waited for seconds until the kernel had freed memory for them.", figure)
+	}
+	if len(r.background) > 0 {
+		say(out, attach.CannotTell, "A thread of the kernel that works in the background waited for memory, or for a CPU at its low priority: no program waits for its allocation, and it alone shows no lack of memory.",
+			stallsFigure(r.background)+", of "+r.worker)
 	}
 	r.readVmallocs(out)
 	m := r.first[allocFail]
@@ -306,6 +307,31 @@ func (r *report) readAllocations(out *attach.Reading) {
 	out.Signs = append(out.Signs, sign)
 	out.Not = cmp.Or(out.Not, "how often threads free or compact memory themselves: /proc/vmstat read twice tells")
 	out.Next = append(out.Next, nextStalls)
+}
+
+// reportedAgain is when, in ns, the kernel reports an allocation a second time that still waits.
+const reportedAgain = 20e9
+
+// stallsFigure says how long allocations stalled. One that goes on is reported each 10 s, so only
+// short ones can be counted.
+func stallsFigure(ns []float64) string {
+	slices.Sort(ns)
+	most := ns[len(ns)-1]
+	if len(ns) == 1 {
+		return "1 allocation stalled for " + dur(most)
+	}
+	if most >= reportedAgain {
+		return fmt.Sprintf("%d messages of allocations that stalled, %s at most", len(ns), dur(most))
+	}
+	return fmt.Sprintf("%d allocations stalled: %s at the median, %s at most",
+		len(ns), dur(ns[len(ns)/2]), dur(most))
+}
+
+// inBackground reports whether a thread is one of the kernel's that makes room, for which no
+// program waits.
+func inBackground(name string) bool {
+	name = strings.TrimRight(name, "0123456789")
+	return name == "khugepaged" || name == "kcompactd" || name == "kswapd"
 }
 
 // beyondReserve is more than the kernel keeps in reserve of itself, in bytes: so much free memory

@@ -252,6 +252,10 @@ func (r *report) readOOM(out *attach.Reading) {
 		say(out, attach.CannotTell,
 			"The host ran out of memory, but most of it was page cache, which the kernel could not free: no process held it. Pages that cannot be written back (a disk or file system that does not get on), or a fault of the kernel, look like that.",
 			append(figures, append([]string{r.sums.figure()}, r.sums.tail()...)...)...)
+	case host > 0 && r.freed > 0 && r.freed < smallVictim && r.oom.biggest.pages == 0 &&
+		slices.ContainsFunc(r.killed, func(k string) bool { return strings.Contains(k, "; chosen was ") }):
+		say(out, attach.CannotTell,
+			fmt.Sprintf("The host ran out of memory, and what was killed held next to none of it (%s at most): it died in the place of the process that was chosen, whose memory stayed.", mem(r.freed)), figures...)
 	case host > 0 && r.freed > 0 && r.freed < smallVictim && r.oom.biggest.pages == 0:
 		say(out, attach.CannotTell,
 			fmt.Sprintf("The host ran out of memory, and what was killed held next to none of it (%s at most): the memory is with processes that may not be killed, in tmpfs, or in the kernel itself.", mem(r.freed)), figures...)

@@ -13,25 +13,29 @@ import (
 
 // report is what one kernel log says, by the events in it.
 type report struct {
-	lines    int
-	counts   map[eventName]int
-	first    map[eventName][]string // the groups of its first line
-	tasks    []*task                // that hung, or were dumped as blocked
-	owners   []owner
-	zones    []zone // of a Mem-Info dump
-	stalls   []float64
-	sleeps   bool // an allocation failed that may wait for memory
-	vmallocs vmallocs
-	spin     string   // where a CPU was stuck
-	traced   bool     // the stack of a lockup is in the paste
-	stuckIn  []string // its first functions
-	frames   int      // functions on stacks
-	inIRQ    bool     // it starts with those of the interrupt that saw it
-	work     string   // the function of the worker that was stuck
-	below    []string // zones of a Mem-Info dump whose free memory is below its min watermark
-	killed   []string
-	freed    float64 // bytes, the most that one kill gave back; 0: not said
-	chosen   string  // whose death was announced and is not yet reported: a child may die for it
+	lines  int
+	counts map[eventName]int
+	first  map[eventName][]string // the groups of its first line
+	tasks  []*task                // that hung, or were dumped as blocked
+	owners []owner
+	zones  []zone // of a Mem-Info dump
+	stalls []float64
+	// Stalls of threads that nobody waits for, and the last of these threads.
+	background []float64
+	worker     string
+	sleeps     bool // an allocation failed that may wait for memory
+	vmallocs   vmallocs
+	spin       string   // where a CPU was stuck
+	traced     bool     // the stack of a lockup is in the paste
+	stuckIn    []string // its first functions
+	frames     int      // functions on stacks
+	user       bool     // it was in user mode
+	inIRQ      bool     // it starts with those of the interrupt that saw it
+	work       string   // the function of the worker that was stuck
+	below      []string // zones of a Mem-Info dump whose free memory is below its min watermark
+	killed     []string
+	freed      float64 // bytes, the most that one kill gave back; 0: not said
+	chosen     string  // whose death was announced and is not yet reported: a child may die for it
 
 	each map[eventName][]tally // events of one name, by what they name
 
@@ -221,6 +225,10 @@ func (r *report) event(e *event, text string, now *task) *task {
 		return now
 	case allocStall:
 		ms := float(m[2])
+		if inBackground(m[1]) {
+			r.background, r.worker = append(r.background, ms*1e6), printed(m[1])
+			return nil
+		}
 		r.stalls = append(r.stalls, ms*1e6)
 	case vmallocFail:
 		r.vmallocs.add(m[1], m[2], text)
@@ -241,9 +249,17 @@ func (r *report) event(e *event, text string, now *task) *task {
 	case hardLockup:
 		r.stuck.add(m[1], "0")
 	case rcuStall:
+		if strings.HasPrefix(m[0], "All QSes seen") {
+			r.rcu.passed = true
+			if f := rcuActivity.FindStringSubmatch(m[0]); f != nil {
+				r.rcu.starved(f)
+			}
+			r.counts[rcuStall] = max(1, r.counts[rcuStall]-1) // a line of the report above
+		}
 		r.rcu.read(text)
 	case rcuStarved:
 		r.rcu.starved(m)
+		r.rcu.ready = r.rcu.ready || strings.Contains(text, "->state=0x0 ") || strings.Contains(text, "->state=R")
 	case oomDetail:
 		r.oom.read(text)
 		asked := strings.Contains(text, "invoked oom-killer")
@@ -325,12 +341,19 @@ func (r *report) other(text string) {
 		_, r.work, _ = strings.Cut(w, " ")
 	}
 	r.watermark(text)
+	if r.counts[softLockup] > 0 && r.spin == "" && r.frames == 0 && userMode.MatchString(text) {
+		r.user = true
+	}
 	if m := ripLine.FindStringSubmatch(text); m != nil && r.spin == "" && r.counts[softLockup]+
 		r.counts[hardLockup]+r.counts[rcuStall] > 0 {
 		r.spin = m[1]
 	}
 	r.blocks(text)
 }
+
+// userMode knows where a task was that was in no call of the kernel: by the segment on x86, by the
+// address on RISC-V, whose kernel is at the top.
+var userMode = pattern.New(`^(?:RIP: 0033:|epc ?: ?0000[0-9a-f]{12} )`)
 
 var (
 	killedLine = pattern.New(`^Killed process (\d+) \((\(?[^)]*\)?)\)(.*)`)

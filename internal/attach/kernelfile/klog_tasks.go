@@ -112,7 +112,7 @@ func (r *report) readTasks(out *attach.Reading) {
 	case len(counts) > 0:
 		means += fmt.Sprintf(": for %s, in %s.", counts[0].words, printed(counts[0].in[0]))
 	default:
-		means += "; the stacks that would say for what are not in the paste."
+		means += "; no stack in this part says for what."
 	}
 	say(out, attach.CannotTell, means, figures...)
 	out.Not = "who holds a lock that is waited for, unless an owner is named: the holder's own stack decides"

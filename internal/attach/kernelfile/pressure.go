@@ -247,7 +247,7 @@ const mostTotal = 20 * 365 * 86400 * 1e6
 // pressureCauses are the causes that pressure on a resource fits.
 var pressureCauses = map[string][]string{
 	"cpu": {"cpu-contention", "runqueue-saturation"}, "memory": {"direct-reclaim", "page-fault"},
-	"io": {"disk-wait", "page-fault"}, "irq": {"softirq"},
+	"io": {"disk-wait"}, "irq": {"softirq"},
 }
 
 func readPressure(p *attach.Part) attach.Reading {
