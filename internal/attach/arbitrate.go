@@ -125,7 +125,7 @@ func weigh(all []*Verdict, s Sign, from *Told) []*Verdict {
 			v.Sure = s.Sure
 		}
 		if slices.Index(strength, s.Grade) > slices.Index(strength, v.Grade) {
-			v.Grade, v.Where = s.Grade, s.Where
+			v.Grade, v.Where, v.Remedy = s.Grade, s.Where, s.Remedy
 			v.Proof = append(slices.Clone(s.Proof), v.Proof...)
 		} else {
 			v.Proof = append(v.Proof, s.Proof...)

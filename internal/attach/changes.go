@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/format/paste"
 )
 
 // What is said of several readings of one kind.
@@ -56,6 +57,9 @@ func (a *Answer) compare(links []link) {
 		}
 	}
 	for _, s := range all {
+		if s.printedTwice() {
+			continue
+		}
 		s.settle()
 		text := s.text()
 		if text == "" {
@@ -179,6 +183,20 @@ func (s *sequel) text() string {
 		said = fmt.Sprintf("%s: nothing tells whether %s and %s are one place before and after, so no rate is made of them", kind.Name, first, last)
 	}
 	return said + sideBySide(rows)
+}
+
+// leastTwice is how many lines are not the same by chance.
+const leastTwice = 3
+
+// printedTwice reports whether all readings are of the same lines: one output that a person
+// attached again is no before and after.
+func (s *sequel) printedTwice() bool {
+	first := s.told[0].Part.Lines
+	return len(first) >= leastTwice && !slices.ContainsFunc(s.told[1:], func(t *Told) bool {
+		return !slices.EqualFunc(first, t.Part.Lines, func(a, b paste.Line) bool {
+			return strings.TrimSpace(a.Text) == strings.TrimSpace(b.Text)
+		})
+	})
 }
 
 // spell writes the time between two readings, of minutes and more as a clock does.

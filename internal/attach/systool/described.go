@@ -142,7 +142,7 @@ func readDescribe(p *attach.Part) attach.Reading {
 	if down {
 		v.figure("the container does not run now: it ended again and again, and waits for its next start (CrashLoopBackOff)")
 	}
-	if killed == "OOMKilled" || v.evicted {
+	if v.neverRan(p) || killed == "OOMKilled" || v.evicted {
 		limited(v, "", limits["memory"])
 	} else {
 		limited(v, limits["cpu"], limits["memory"])

@@ -49,6 +49,7 @@
 //	container.go docker stats, kubectl top, crictl stats, systemd-cgtop
 //	described.go kubectl describe pod, systemctl: limits and states
 //	describednode.go kubectl describe node
+//	describedpending.go a pod that never ran
 //	inspect.go   docker inspect: limits, how a container ended, and its health
 //	events.go    events of Kubernetes; the kubelet's log
 //	dockerevents.go  docker events

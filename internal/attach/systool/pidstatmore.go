@@ -157,6 +157,7 @@ func (run *pidstatRun) faults(v *verdict) {
 	switch {
 	case one.majflt >= 100 && (run.samples >= enoughSamples || run.averages):
 		v.found("page-fault", finding.Possible, 0, proof)
+		v.remedy("page-fault", remedyMajor)
 		v.means("%s reads pages from disk or swap %s times a second when it touches memory", one, plain(one.majflt))
 		v.next("vmstat 1 10", "si: whether it is swap that comes back, or files")
 	case one.majflt >= 10:

@@ -228,7 +228,7 @@ func (s *sysstatTables) sarMemory(v *verdict) {
 		v.fact(SwapInRate, in)
 		v.fact(SwapOutRate, out)
 		v.figure("swap in %s/s, out %s/s", bytes(in), bytes(out))
-		v.swapping(in, out, len(t.rows), v.Figures[len(v.Figures)-1])
+		v.swapping(in, out, len(t.rows), swapProof(in, out, len(t.rows)))
 		t.episode(v, "pswpin/s", "page-fault", swapMuch)
 	}
 }
@@ -340,7 +340,7 @@ func (s *sysstatTables) sarDisks(v *verdict) {
 	t := s.with("DEV", "await")
 	if t == nil {
 		if t := s.with("tps", "bread/s"); t != nil {
-			v.figure("%s transfers/s, reads %s/s, writes %s/s", plain(t.median("tps")),
+			v.figure("%s transfers/s, reads %s/s, writes %s/s (medians)", plain(t.median("tps")),
 				bytes(t.median("bread/s")*512), bytes(t.median("bwrtn/s")*512))
 		}
 		return

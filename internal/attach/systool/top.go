@@ -27,7 +27,7 @@ var (
 	topFirst = pattern.New(`^top - \d+[:h]\d+`)
 	topTasks = pattern.New(`^(?:Tasks|Threads|Processes|Aufgaben|Tâches|Tareas)\s*:\s*(\d+)\s+(?:total|gesamt)|^\pL+\s?: *(\d+) \pL+(?:, +\d+ \pL+\.?(?: \pL+\.?)?){4}$`)
 	topCPU   = pattern.New(`^%?Cpu(?:\(s\)|\d+)? *:|^%CPU(?:\(s\)|\d+)? *:`)
-	topMem   = pattern.New(`^(?:[KMGTPE]iB )?(?:Mem|Swap|Spch|Échan)\s*:\s*[\d.,]+|^[KMGTPE]iB \pL+\.?\s?: *\d[\d.,]* \pL+, `)
+	topMem   = pattern.New(`^(?:(?:[KMGTPE]iB|[КМГТПЭ][иі]Б) )?(?:Mem|Swap|Spch|Échan)\s*:\s*[\d.,]+|^(?:[KMGTPE]iB|[КМГТПЭ][иі]Б) \pL+\.?\s?: *\d[\d.,]* \pL+, `)
 	topLoad  = pattern.New(`load average: *([\d.,]+), +([\d.,]+), +([\d.,]+)`)
 	topTight = pattern.New(`load average: *(\d+\.\d+), ?(\d+\.\d+), ?(\d+\.\d+)`)
 	// topGraph is the line of CPUs as a bar: user and system before it, both together within.

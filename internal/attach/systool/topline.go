@@ -155,12 +155,28 @@ func memoryWord(text string) string {
 	return strings.TrimSuffix(word, ".")
 }
 
+// cyrillicUnit gives the letter of a unit at the start of a line: "МиБ Mem :" counts in M.
+func cyrillicUnit(text string) (letter string, ok bool) {
+	r := []rune(text[:min(len(text), 16)])
+	if len(r) < 4 || r[2] != 'Б' || r[3] != ' ' {
+		return "", false
+	}
+	at := slices.Index([]rune("КМГТПЭ"), r[0])
+	if at < 0 {
+		return "", false
+	}
+	return "KMGTPE"[at : at+1], true
+}
+
 // memory reads a line of memory or swap. Amounts have no unit but the line's, and old versions
 // print a k behind each.
 func (s *screen) memory(text string) {
 	unit := 1024.0
 	if i := strings.Index(text, "iB "); i == 1 {
 		unit, _ = size("1"+text[:1], 1)
+		s.mem.unit = unit
+	} else if letter, ok := cyrillicUnit(text); ok {
+		unit, _ = size("1"+letter, 1)
 		s.mem.unit = unit
 	}
 	before, _, _ := strings.Cut(text, ":")

@@ -83,9 +83,9 @@ func readUptime(p *attach.Part) attach.Reading {
 		v.means("fewer than one thread on average %s", waits)
 		return v.done()
 	case last[0] > 2*last[2] && last[0] >= 2:
-		v.means("load rises: %s a quarter of an hour ago, %s now; whether it is much depends on the number of CPUs", fixed(last[2]), fixed(last[0]))
+		v.means("load rises: %s in the mean of 15 minutes, %s in that of the last one; whether it is much depends on the number of CPUs", fixed(last[2]), fixed(last[0]))
 	case last[2] > 2*last[0] && last[2] >= 2:
-		v.means("load falls: %s a quarter of an hour ago, %s now", fixed(last[2]), fixed(last[0]))
+		v.means("load falls: %s in the mean of 15 minutes, %s in that of the last one", fixed(last[2]), fixed(last[0]))
 	}
 	v.unsure = true
 	if most < 2 {

@@ -60,6 +60,18 @@ func (v *verdict) found(cause string, sure finding.Confidence, share float64, pr
 	v.Signs = append(v.Signs, attach.Sign{Cause: cause, Grade: attach.Found, Sure: sure, Share: part(share), Proof: proof})
 }
 
+// remedyMajor is for faults that read pages back: who keeps more memory makes them more.
+const remedyMajor = "more memory or a larger memory limit, or fewer processes that share it; a low swappiness, for latency; mlock for what is hot"
+
+// remedy says what helps where the first remedy of a cause does not.
+func (v *verdict) remedy(cause, text string) {
+	for i := range v.Signs {
+		if s := &v.Signs[i]; s.Cause == cause && s.Grade != attach.Against {
+			s.Remedy = text
+		}
+	}
+}
+
 func (v *verdict) candidate(cause string, share float64, proof ...string) {
 	v.sign(attach.Candidate, cause, share, proof)
 }

@@ -326,8 +326,7 @@ func (run *vmstatRun) swap(v *verdict, p *attach.Part) {
 	}
 	v.Figures = slices.Insert(v.Figures, 1, fmt.Sprintf("swap in %s/s, out %s/s (medians)",
 		finding.Bytes(bounded(in)), finding.Bytes(bounded(out))))
-	proof := v.Figures[1]
-	v.swapping(in, out, len(run.rows), proof)
+	v.swapping(in, out, len(run.rows), swapProof(in, out, len(run.rows)))
 	// What the disk writes is then mostly memory that does not fit, and others' reads wait for it.
 	if written := run.median("bo") * 1024; out >= 1<<20 && out >= written/2 {
 		v.swapsOut = true
@@ -349,11 +348,19 @@ func (run *vmstatRun) burst(v *verdict, unit float64) {
 	v.next("sar -B 1 10", "pgscand/s: whether threads free memory themselves")
 }
 
+// swapProof says what the figure beside it does in other words: proof that a figure repeats is not
+// shown.
+func swapProof(in, out float64, n int) string {
+	return fmt.Sprintf("%s/s come back from swap and %s/s go there, at the median of %s",
+		bytes(in), bytes(out), samples(n))
+}
+
 // swapping is a sign where pages come back all the time.
 func (v *verdict) swapping(in, out float64, samples int, proof string) {
 	switch {
 	case in >= 1<<20 && samples >= enoughSamples:
 		v.found("page-fault", finding.Possible, 0, proof)
+		v.remedy("page-fault", remedyMajor)
 		v.means("memory is short: threads wait for pages which come back from swap")
 		v.next("pidstat -r 1 10", "whose major faults they are: majflt/s")
 	case in >= 64<<10 || out >= 1<<20:
