@@ -49,6 +49,10 @@ type Kind struct {
 	// become one; without it each is read alone.
 	Joins bool
 
+	// Rest reports whether a later part is the other half of one reading, which is no sample of its
+	// own. Nil: it never is.
+	Rest func(first, later *Part) bool
+
 	// Session reports whether a part below the second command goes on with the one below the first:
 	// a person looked at one thing after the other. They become one part. Nil: they never do.
 	Session func(first, next string) bool

@@ -42,7 +42,9 @@ func series(parts []*Part) (out []*Part, links []link) {
 				first.Command += "; " + p.Slept + "; " + p.Command // it may say how long it slept before
 				continue
 			}
-			links = append(links, l)
+			if p.Kind.Rest == nil || !p.Kind.Rest(first, p) {
+				links = append(links, l)
+			}
 		}
 		out = append(out, p)
 		of[p.Kind] = append(of[p.Kind], p)

@@ -202,7 +202,7 @@ func (p *page) attachedUnknown(a *Attached) {
 		p.line("  and %d more ranges that are not known", n-maxUnknown)
 	}
 	if aside := a.aside(); aside != "" {
-		p.par("  no output: ", aside)
+		p.par("  set aside: ", aside)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/format/paste/pattern"
 )
 
 // Facts of a cgroup's CPU controller. Shares are 0..1.
@@ -24,12 +25,22 @@ var cpuStatSure = oneOf("nr_periods nr_throttled throttled_time throttled_usec u
 var cpuStatKnown = oneOf("nr_periods nr_throttled throttled_time throttled_usec usage_usec user_usec system_usec nice_usec nr_bursts burst_usec burst_time " +
 	"wait_sum current_bw core_sched.force_idle_usec user system")
 
+// cpuStatRow is two of its counters that somebody put on one line.
+var cpuStatRow = pattern.New(`^nr_periods[ :=]+(\d{1,15})[ ,;]+nr_throttled[ :=]+(\d{1,15})(?:[ ,;(].*)?$`)
+
 var cpuStat = &attach.Kind{
 	Name: "cpu.stat", Joins: true,
 	Claim: starting("a-z", 80, repeated(func(lines []paste.Line) int {
+		if cpuStatRow.MatchString(strings.TrimSpace(lines[0].Text)) {
+			return 1
+		}
 		return claimPairs(lines, cpuStatKnown, cpuStatSure, nil, 9)
 	})),
 	Read: func(p *attach.Part) attach.Reading {
+		if f := cpuStatRow.FindStringSubmatch(strings.TrimSpace(p.Lines[0].Text)); f != nil && len(p.Lines) == 1 {
+			m := parsePairs([]string{"nr_periods " + f[1], "nr_throttled " + f[2]})
+			return cpuGroup{all: []sample{{at: p.Lines[0].Time}}, stats: []pairs{m}}.read()
+		}
 		all, m := pairSamples(p)
 		return cpuGroup{all: all, stats: m}.read()
 	},
@@ -80,6 +91,10 @@ type cpuGroup struct {
 
 // next fills the group's path into a command.
 func (g cpuGroup) next(command, why string) []attach.Next {
+	if len(g.stats) > 0 && g.stats[len(g.stats)-1].has("throttled_time") { // cgroup v1
+		command = strings.ReplaceAll(command, "/sys/fs/cgroup/CGROUP/cpu.max", "/sys/fs/cgroup/cpu/CGROUP/cpu.cfs_quota_us /sys/fs/cgroup/cpu/CGROUP/cpu.cfs_period_us")
+		command = strings.ReplaceAll(command, "/sys/fs/cgroup/CGROUP/cpu.stat", "/sys/fs/cgroup/cpu/CGROUP/cpu.stat")
+	}
 	return []attach.Next{{Command: strings.ReplaceAll(command, "CGROUP", groupName(g.path)), Why: why}}
 }
 
@@ -237,7 +252,7 @@ func (g cpuGroup) readQuota(r *attach.Reading) string {
 		r.Facts = append(r.Facts, attach.Fact{Name: FactQuota, Value: 0})
 		r.Figures = append(r.Figures, "no quota at this level")
 		r.State = attach.Healthy
-		r.Means = "This level of the cgroup has no CPU quota."
+		r.Means = "This level of the cgroup had no CPU quota when it was read."
 		r.Not = "whether a level above has one: the least of all holds"
 		return ""
 	}

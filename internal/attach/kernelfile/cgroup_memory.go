@@ -73,6 +73,7 @@ type memGroup struct {
 	all           []sample
 	stats, events []pairs
 	used, limit   float64
+	peak          float64   // 0: not read
 	fails         []float64 // each reading of failcnt
 	hasUsed       bool
 }
@@ -95,6 +96,9 @@ func (g memGroup) read() attach.Reading {
 		r.Figures = append(r.Figures, mem(g.used)+" used, page cache included")
 	case g.limit > 0:
 		r.Figures = append(r.Figures, "limit "+mem(g.limit))
+	}
+	if g.peak > 0 {
+		r.Figures = append(r.Figures, mem(g.peak)+" used at its peak")
 	}
 	if g.limit > 0 {
 		r.Facts = append(r.Facts, attach.Fact{Name: FactGroupLimit, Value: g.limit})

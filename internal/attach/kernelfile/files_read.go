@@ -159,6 +159,8 @@ func readGroup(dir string, files []file) (out []attach.Reading) {
 			}
 		case (b == "memory.current" || b == "memory.usage_in_bytes") && isNumber:
 			memory.used, memory.hasUsed = v, true
+		case (b == "memory.peak" || b == "memory.max_usage_in_bytes") && isNumber:
+			memory.peak = v
 		case b == "memory.failcnt" && isNumber:
 			memory.fails = append(memory.fails, v)
 		case scalars(b):

@@ -21,7 +21,7 @@ var (
 var softirqNames = oneOf("HI TIMER NET_TX NET_RX BLOCK BLOCK_IOPOLL IRQ_POLL TASKLET SCHED HRTIMER RCU")
 
 func claimTable(lines []paste.Line) int {
-	text := strings.TrimLeft(lines[0].Text, " ")
+	text := strings.TrimLeft(lines[0].Text, " \t")
 	if colon := strings.IndexByte(text, ':'); (colon < 1 || colon > 12) && !strings.HasPrefix(text, "CPU") {
 		return 0
 	}
@@ -162,8 +162,27 @@ func busiestCPU(lines []string, cpus int) (figure string, share float64) {
 	return fmt.Sprintf("CPU %s took %s of all interrupts of the devices listed, of several of them, on %d CPUs", name(at), nearly(share), cpus), share
 }
 
+// architectures reports whether later has the rows of the architecture, and first those with
+// numbers: the two halves of one reading, which people part.
+func architectures(first, later *attach.Part) bool {
+	numbered := func(p *attach.Part) (some, all bool) {
+		all = true
+		for _, l := range p.Lines {
+			if m := cpuRow.FindStringSubmatch(strings.TrimSpace(l.Text)); m != nil {
+				some, all = some || isDigits(m[1]), all && isDigits(m[1])
+			} else if some && cpuHeader.MatchString(strings.TrimSpace(l.Text)) {
+				all = false
+			}
+		}
+		return some, all
+	}
+	_, first0 := numbered(first)
+	later0, _ := numbered(later)
+	return first0 && !later0 && first.File == later.File && !cpuHeader.MatchString(strings.TrimSpace(later.Lines[0].Text))
+}
+
 var interrupts = &attach.Kind{
-	Name: "interrupts", Joins: true, Hints: []string{"CPU", ":"}, Claim: repeated(claimTable),
+	Name: "interrupts", Joins: true, Rest: architectures, Hints: []string{"CPU", ":"}, Claim: repeated(claimTable),
 	Read: func(p *attach.Part) attach.Reading {
 		all := samples(p, func(_ []string, line string) bool { return cpuHeader.MatchString(line) })
 		rows, cpus := tableRows(all[len(all)-1].lines)
@@ -174,7 +193,7 @@ var interrupts = &attach.Kind{
 		r := attach.Reading{Title: fmt.Sprintf("%s, %s", kind, plural(cpus, "CPU", "CPUs")),
 			Boot: true, State: attach.Context, Time: all[0].at}
 		if last := all[len(all)-1].lines; !slices.ContainsFunc(last, cpuHeader.MatchString) {
-			r.Title = kind + ", its first line cut off"
+			r.Title = kind + ", without its first line"
 			if cpus > 0 {
 				r.Title += fmt.Sprintf(", %s by its columns", plural(cpus, "CPU", "CPUs"))
 			}

@@ -114,6 +114,32 @@ func claimPairs(lines []paste.Line, known, distinct func(string) bool, plain fun
 	return n
 }
 
+// withoutRemarks leaves out what somebody wrote between counters behind a "#", and says where each
+// kept line stands; nil: there is none.
+func withoutRemarks(lines []paste.Line, known func(string) bool) (kept []paste.Line, at []int) {
+	remarks := false
+	counter := func(l paste.Line) bool {
+		name, _, ok := pair(strings.TrimSpace(l.Text))
+		return ok && known(name) && l.Command == ""
+	}
+	for i, l := range lines {
+		if isRemark(l.Text) && l.Command == "" && i > 0 && i+1 < len(lines) && counter(lines[i+1]) {
+			remarks = true
+			continue
+		}
+		if !counter(l) {
+			break
+		}
+		kept, at = append(kept, l), append(at, i)
+	}
+	if !remarks {
+		return nil, nil
+	}
+	return kept, at
+}
+
+func isRemark(text string) bool { return strings.HasPrefix(strings.TrimSpace(text), "#") }
+
 // oneOf makes a set of names.
 func oneOf(names string) func(string) bool {
 	set := map[string]bool{}
@@ -171,6 +197,9 @@ func parsePairs(lines []string) pairs {
 	m := pairs{values: map[string]float64{}}
 	for _, line := range lines {
 		name, v, ok := pair(line)
+		if !ok && isRemark(line) {
+			continue
+		}
 		if !ok {
 			m.flaws = append(m.flaws, "want a name and a value, got "+printed(line))
 			continue

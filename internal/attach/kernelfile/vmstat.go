@@ -53,6 +53,11 @@ var claimVmstat = starting("a-z", 80, repeated(func(lines []paste.Line) int {
 	if strings.Contains(lines[0].Text, ":") {
 		return 0 // the scheduler's files have some of the names, with a colon
 	}
+	if kept, at := withoutRemarks(lines, counterOfHost); at != nil {
+		if n := claimPairs(kept, counterOfHost, vmstatSure, nil, 8); n > 0 {
+			return at[n-1] + 1
+		}
+	}
 	return claimPairs(lines, counterOfHost, vmstatSure, nil, 8)
 }))
 

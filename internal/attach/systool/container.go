@@ -75,7 +75,7 @@ func containerRow(tool containerTool, f []string) bool {
 	case dockerStats:
 		return dockerUse.MatchString(strings.Join(f, " ")) || f[0] == "Total:" || slices.Contains(f, "/") && slices.ContainsFunc(f, func(c string) bool { return strings.HasSuffix(c, "%") }) || slices.Contains(f, "--")
 	case kubectlTop:
-		return len(f) >= 3 && slices.ContainsFunc(f, func(c string) bool {
+		return len(f) >= 2 && slices.ContainsFunc(f, func(c string) bool {
 			_, ok := milli(c)
 			return ok
 		}) && slices.ContainsFunc(f, func(c string) bool { return strings.HasSuffix(c, "i") || c == "<unknown>" })
@@ -128,6 +128,7 @@ type container struct {
 	name      string
 	cpu       float64 // CPUs
 	hasCPU    bool
+	node      bool    // a machine, which has no quota
 	used, max float64 // bytes; max is 0 where it is not known
 	percent   float64 // of memory, as printed; 0: not printed, or under 1 %
 }
@@ -140,7 +141,7 @@ func parseContainers(p *attach.Part) (all []container, tool containerTool) {
 			continue
 		}
 		f := uncommented(fields(l.Text))
-		if len(f) < 3 {
+		if len(f) < 3 && !(len(f) == 2 && len(names) == 2) {
 			continue
 		}
 		if tool == noContainerTool {
@@ -158,7 +159,12 @@ func parseContainers(p *attach.Part) (all []container, tool containerTool) {
 				all = append(all, dockerRow(f, names))
 			}
 		case kubectlTop:
-			all = append(all, kubectlRow(f, names))
+			c := kubectlRow(f, names)
+			c.node = slices.ContainsFunc(names, func(n string) bool { return n == "CPU%" || n == "CPU(%)" }) && !slices.Contains(names, "POD")
+			if c.name == "" {
+				c.name = "it" // the one that the command names
+			}
+			all = append(all, c)
 		case crictlStats:
 			c := container{name: f[0], hasCPU: true}
 			if names[1] == "NAME" && len(f) > 5 {
@@ -293,8 +299,17 @@ func readContainers(p *attach.Part) attach.Reading {
 		return v.done()
 	}
 	containerJudge(v, all)
-	v.not("usage does not show what was held back: a container at its quota uses exactly its quota")
+	if slices.ContainsFunc(all, func(c container) bool { return c.node }) {
+		v.not("usage does not show whether threads wait for CPUs")
+	} else {
+		v.not("usage does not show what was held back: a container at its quota uses exactly its quota")
+	}
 	groupsAll(v, all, tool, busiest)
+	if slices.ContainsFunc(all, func(c container) bool { return c.node }) {
+		v.unsure = true
+		v.means("it shows how busy nodes are, and not what waits on them")
+		return v.done()
+	}
 	v.means("no container is at a limit that this shows")
 	return v.done()
 }
@@ -367,22 +382,34 @@ func containerJudge(v *verdict, all []container) {
 			root = max(root, c.cpu)
 		}
 	}
-	for _, c := range all {
-		if !c.hasCPU || c.cpu < 0.09 || c.name == "/" || hasGroups(c, all) || c.cpu > manyCPUs && c.cpu >= 0.9*root {
+	for i, c := range all {
+		if !c.hasCPU || c.node || c.cpu < 0.09 || c.name == "/" || hasGroups(c, all) || c.cpu > manyCPUs && c.cpu >= 0.9*root {
 			continue
 		}
 		nearest, ok := nearQuota(c.cpu)
-		if ok {
-			proof := fmt.Sprintf("%s uses %s CPUs: near %s, which may be its quota", c.name, fixed(c.cpu), plain(nearest))
-			v.next("cat /sys/fs/cgroup/CGROUP/cpu.max /sys/fs/cgroup/CGROUP/cpu.stat", "nr_throttled against nr_periods: whether a quota stops it")
-			v.unsure = true
-			if nearest >= 0.5 { // among many small uses, one is near such a number by chance
-				v.candidate("cpu-throttled", 0, proof)
-			}
-			v.means("%s; or it just computes that much, as one busy thread does", proof)
-			break
+		if !ok {
+			continue
 		}
+		v.next("cat /sys/fs/cgroup/CGROUP/cpu.max /sys/fs/cgroup/CGROUP/cpu.stat", "nr_throttled against nr_periods: whether a quota stops it")
+		v.unsure = true
+		if !againAt(nearest, c.name, all[i+1:]) {
+			continue // one figure is near such a number by chance
+		}
+		proof := fmt.Sprintf("%s uses %s CPUs, and again as many: near %s, which may be its quota", c.name, fixed(c.cpu), plain(nearest))
+		if nearest >= 0.5 {
+			v.candidate("cpu-throttled", 0, proof)
+		}
+		v.means("%s; or it just computes that much, as one busy thread does", proof)
+		break
 	}
+}
+
+// againAt reports whether a later sample of a container is near the same number of CPUs.
+func againAt(cpus float64, name string, later []container) bool {
+	return slices.ContainsFunc(later, func(o container) bool {
+		q, ok := nearQuota(o.cpu)
+		return ok && q == cpus && o.name == name && o.hasCPU
+	})
 }
 
 // manyCPUs is a use of CPUs that is no usual quota of one service. Where nearly all of a host's use

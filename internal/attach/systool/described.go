@@ -268,7 +268,7 @@ func readDockerJSON(p *attach.Part) attach.Reading {
 var unit = &attach.Kind{
 	Name: "systemctl",
 	Hints: []string{"Loaded: ", "Active: ", "CPUQuotaPerSecUSec=", "MemoryMax=", "MainPID=",
-		".service - ", "Tasks: ", "Main PID: ", "Type=", "Id=", "MemoryCurrent=", "CPUUsageNSec="},
+		".service - ", "Tasks: ", "Main PID: ", "Type=", "Id=", "ActiveState=", "SubState=", "Result=", "OOMPolicy=", "NRestarts=", "MemoryCurrent=", "CPUUsageNSec="},
 	Claim: claimUnit,
 	Read:  readUnit,
 }
@@ -277,7 +277,7 @@ var (
 	unitStatus = pattern.New(`^(\S* ?[\w@:.\\-]+\.(service|slice|scope|socket|timer|mount) - .*|(Loaded|Active|Main PID|Process|Tasks|Memory|CPU|CGroup|Docs|Status|IP|IO|Drop-In|TriggeredBy|Triggers|Invocation|FD Store|Until|Since|Control PID|Transient|Mem peak|Error|Notice): .*|(CGroup|Drop-In):|[├└│─ ]+.*)$`)
 	unitSure   = pattern.New(`^(Loaded: (loaded|not-found|masked|error|bad-setting)|Active: (active|inactive|failed|activating|deactivating|reloading) ?\()`)
 	unitShow   = pattern.New(`^[A-Z][A-Za-z]+=.*$`)
-	unitKeys   = pattern.New(`^(CPUQuotaPerSecUSec|CPUQuotaPeriodUSec|MemoryMax|MemoryHigh|MemoryCurrent|CPUUsageNSec|TasksMax|TasksCurrent|MainPID|ControlGroup|LimitNOFILE|CPUWeight|ActiveState|SubState|NRestarts|CPUAccounting|IOAccounting|ExecMainPID|MemoryLimit|CPUShares|FragmentPath)=`)
+	unitKeys   = pattern.New(`^(CPUQuotaPerSecUSec|CPUQuotaPeriodUSec|MemoryMax|MemoryHigh|MemoryCurrent|CPUUsageNSec|TasksMax|TasksCurrent|MainPID|ControlGroup|LimitNOFILE|CPUWeight|ActiveState|SubState|NRestarts|CPUAccounting|IOAccounting|ExecMainPID|MemoryLimit|MemoryPeak|CPUShares|FragmentPath|OOMPolicy|Result)=`)
 )
 
 func claimUnit(lines []paste.Line) int {
@@ -319,6 +319,12 @@ func readUnit(p *attach.Part) attach.Reading {
 			v.figure("memory %s", value)
 			if _, limit, ok := strings.Cut(value, "(max: "); ok {
 				memory, _, _ = strings.Cut(strings.TrimSuffix(limit, ")"), " ")
+			}
+		case "Result":
+			v.figure("its result is %s", value)
+		case "MemoryPeak":
+			if n, ok := number(value); ok && n < 1<<60 {
+				v.figure("%s memory at its peak", bytes(n))
 			}
 		case "MemoryMax", "MemoryLimit":
 			if n, ok := number(value); ok && n < 1<<60 {
