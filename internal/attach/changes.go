@@ -186,16 +186,18 @@ func (s *sequel) text() string {
 }
 
 // leastTwice is how many lines are not the same by chance.
-const leastTwice = 3
+const leastTwice = 2
 
-// printedTwice reports whether all readings are of the same lines: one output that a person
-// attached again is no before and after.
+// printedTwice reports whether all lines of the later readings stand in the first: one output that
+// a person attached again, or quoted from, is no before and after.
 func (s *sequel) printedTwice() bool {
-	first := s.told[0].Part.Lines
-	return len(first) >= leastTwice && !slices.ContainsFunc(s.told[1:], func(t *Told) bool {
-		return !slices.EqualFunc(first, t.Part.Lines, func(a, b paste.Line) bool {
-			return strings.TrimSpace(a.Text) == strings.TrimSpace(b.Text)
-		})
+	first := map[string]bool{}
+	for _, l := range s.told[0].Part.Lines {
+		first[strings.TrimSpace(l.Text)] = true
+	}
+	return !slices.ContainsFunc(s.told[1:], func(t *Told) bool {
+		return len(t.Part.Lines) < leastTwice || slices.ContainsFunc(t.Part.Lines,
+			func(l paste.Line) bool { return !first[strings.TrimSpace(l.Text)] })
 	})
 }
 

@@ -45,6 +45,7 @@ func TestChanges(t *testing.T) {
 			[]string{"mem: lines 2-2 and then lines 4-4 are no before and after, as a counter fell (voluntary switches from 400 to 100): another place, or started again in between, so no rate is made of them: resident memory 1.00 GiB and 3.00 GiB"}},
 		{"two hosts", "root@a:~# free\nrss 1 100\nroot@b:~# free\nrss 3 400\n", false,
 			[]string{"mem: lines 2-2 and lines 4-4 are two places (hosts a and b): side by side, without rates: resident memory 1.00 GiB and 3.00 GiB"}},
+		{"quoted again", "# free\nrss 1 100\nrss 3 400\n# free\nrss 1 100\nrss 3 400\n", false, nil},
 		{"two programs", "# free\nrss 1 100 shop\n# free\nrss 3 400 cart\n", false,
 			[]string{"mem: lines 2-2 and lines 4-4 are two places (shop and cart): side by side, without rates: resident memory 1.00 GiB and 3.00 GiB"}},
 		{"two containers", "# docker exec a free\nrss 1 100\n# docker exec b free\nrss 3 400\n", false,

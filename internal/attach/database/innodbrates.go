@@ -2,6 +2,7 @@ package database
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/format/paste/pattern"
@@ -11,6 +12,7 @@ import (
 type innoRates struct {
 	over        string    // seconds; "": not in the lines
 	rows, files []float64 // nil: not in the lines
+	pool        []float64 // the buffer pool's
 	hit         string    // of 1000 pages
 	waits       []string  // for the engine's own locks since the start, by sort
 }
@@ -19,6 +21,7 @@ var (
 	innoOver  = pattern.New(`^Per second averages calculated from the last (\d+) seconds$`)
 	innoRows  = pattern.New(`^([\d.]+) inserts/s, ([\d.]+) updates/s, ([\d.]+) deletes/s, ([\d.]+) reads/s$`)
 	innoFiles = pattern.New(`^([\d.]+) reads/s, \d+ avg bytes/read, ([\d.]+) writes/s, ([\d.]+) fsyncs/s$`)
+	innoPool  = pattern.New(`^([\d.]+) reads/s, ([\d.]+) creates/s, ([\d.]+) writes/s$`)
 	innoWaits = pattern.New(`\b(Mutex|RW-shared|RW-excl|RW-sx) spin(?:s| waits) \d+,(?: rounds \d+,)? OS waits (\d+)`)
 	innoHits  = pattern.New(`^Buffer pool hit rate (\d+) / 1000\b`)
 )
@@ -32,7 +35,7 @@ func (i *innoRates) line(t string) {
 	for _, f := range []struct {
 		re *pattern.Regexp
 		to *[]float64
-	}{{innoRows, &i.rows}, {innoFiles, &i.files}} {
+	}{{innoRows, &i.rows}, {innoFiles, &i.files}, {innoPool, &i.pool}} {
 		m := f.re.FindStringSubmatch(t)
 		if m == nil || *f.to != nil {
 			continue
@@ -72,9 +75,9 @@ func (i *innoRates) osWaits() string {
 // said reports whether the status goes as far as to its rates.
 func (i *innoRates) said() bool { return i.rows != nil || i.files != nil }
 
-// idle reports whether no row and no file was touched.
+// idle reports whether no row, no file and no page was touched.
 func (i *innoRates) idle() bool {
-	for _, v := range append(append([]float64{}, i.rows...), i.files...) {
+	for _, v := range slices.Concat(i.rows, i.files, i.pool) {
 		if v > 0 {
 			return false
 		}

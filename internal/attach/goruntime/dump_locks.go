@@ -2,7 +2,6 @@ package goruntime
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -81,7 +80,11 @@ func (p *picture) allSites() map[string]int {
 func (p *picture) places() map[string]string {
 	all := map[string]string{}
 	for _, q := range p.queues {
-		maps.Copy(all, q.places)
+		for fn, at := range q.places {
+			for _, one := range strings.Split(at, ", ") {
+				addPlace(all, fn, one)
+			}
+		}
 	}
 	return all
 }

@@ -55,7 +55,7 @@ func queues(stacks []*stack, waits []wait) []*queue {
 		q.minutes = max(q.minutes, s.minutes)
 		q.sites[w.site.fn] += s.count
 		q.kinds[w.site.fn] = receiver(w.site.fn)
-		q.places[w.site.fn] = cmp.Or(q.places[w.site.fn], w.site.at)
+		addPlace(q.places, w.site.fn, w.site.at)
 		q.stacks = append(q.stacks, s)
 		q.read, q.fd, q.once = q.read || w.read, q.fd || w.fd, q.once || w.once
 		q.logger = q.logger || w.logger
@@ -227,6 +227,17 @@ func sitesText(sites map[string]int, places map[string]string) string {
 		return "in " + parts[0]
 	}
 	return strings.Join(parts, ", ")
+}
+
+// addPlace adds a place in a function to those that are known, three at most.
+func addPlace(places map[string]string, fn, at string) {
+	known := strings.Split(places[fn], ", ")
+	switch {
+	case places[fn] == "":
+		places[fn] = at
+	case at != "" && !slices.Contains(known, at) && len(known) < 3:
+		places[fn] += ", " + at
+	}
 }
 
 // at writes a place behind its function.
