@@ -109,13 +109,13 @@ func kindsOf(data []byte) (names []string) {
 	return names
 }
 
-// some is all samples, or with -short one in eight, which their names choose: the race detector
+// some is all samples, or with -short one in 16, which their names choose: the race detector
 // takes ten times as long for each.
 func some(all []sample) []sample {
 	if !testing.Short() {
 		return all
 	}
-	return slices.DeleteFunc(slices.Clone(all), func(s sample) bool { return s.hash()%8 != 0 })
+	return slices.DeleteFunc(slices.Clone(all), func(s sample) bool { return s.hash()%16 != 0 })
 }
 
 // between is how people put two outputs below each other.
