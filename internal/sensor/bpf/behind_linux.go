@@ -74,9 +74,8 @@ func Behind(ctx context.Context, uptime string) {
 		case share >= behindFrom || behind && share >= behindTo:
 			behind, busy = true, 0
 			reclass(unix.SCHED_NORMAL, unix.SCHED_IDLE)
-		case !behind || busy >= behindPatience:
+		case behind && busy >= behindPatience:
 			behind = false
-			// At each look: a thread that another was starting was not in /proc yet.
 			reclass(unix.SCHED_IDLE, unix.SCHED_NORMAL)
 		}
 	}
@@ -91,7 +90,6 @@ func reclass(from, to uint32) {
 	ordinary.Lock()
 	ordinary.others = to
 	ordinary.Unlock()
-	session.Lowered(to == unix.SCHED_IDLE)
 	for moved := true; moved; {
 		moved = false
 		for _, tid := range ownThreads() {
@@ -100,6 +98,7 @@ func reclass(from, to uint32) {
 			}
 		}
 	}
+	session.Lowered(to == unix.SCHED_IDLE)
 }
 
 // reclassing is held by who moves threads: two that move them to and fro would not come to an end.

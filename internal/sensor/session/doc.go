@@ -3,9 +3,6 @@
 // compares the classes of threads within one only. Beside a server of another session p99 was 3.9
 // times as long with SCHED_IDLE alone, and 1.4 times with this.
 //
-// It begins before main, so that starting is no burst on the service's CPUs either. Package main
-// imports hardly anything that is initialized before.
-//
 // It refuses to touch a session in which another process is at work, but those that this one comes
 // from.
 //

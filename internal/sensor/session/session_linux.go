@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,17 +14,6 @@ import (
 
 // own is the session of this process.
 var own = autogroup{dir: "/proc", sessionOf: unix.Getsid}
-
-// records are the commands that run beside a service under load.
-var records = []string{"record", "diagnose"}
-
-// Starting takes 10 to 30 ms of CPU time, most of it before main. Beside a server that used 88 % of
-// the CPUs, that lengthened p99 for 0.2 s from 6 to 50 ms.
-func init() {
-	if len(os.Args) > 1 && slices.Contains(records, os.Args[1]) {
-		own.lowered(true)
-	}
-}
 
 // Lowered gives the session of this process the least weight, or the one that it had before. It
 // does nothing where somebody else is at work in that session.
