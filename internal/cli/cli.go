@@ -13,7 +13,6 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/whystall/whystall/internal/report"
-	"github.com/whystall/whystall/internal/sensor/session"
 )
 
 // Exit statuses. Scripts rely on them: they are listed in the help.
@@ -88,7 +87,6 @@ Exit status:
 
 // Main runs the command line args (without the program's name) and returns the exit status.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, getenv func(string) string) int {
-	defer session.Lowered(false)
 	con := &console{stdin: stdin, stdout: stdout, stderr: stderr, getenv: getenv}
 	// kong calls Exit after --help and --version and returns. The parse goes on, and its error does
 	// not matter.

@@ -60,7 +60,7 @@ func (v *verdict) found(cause string, sure finding.Confidence, share float64, pr
 	v.Signs = append(v.Signs, attach.Sign{Cause: cause, Grade: attach.Found, Sure: sure, Share: part(share), Proof: proof})
 }
 
-// remedyMajor is for faults that read pages back: who keeps more memory makes them more.
+// remedyMajor helps where faults read pages back. To keep more memory would cause more of them.
 const remedyMajor = "more memory or a larger memory limit, or fewer processes that share it; a low swappiness, for latency; mlock for what is hot"
 
 // remedy says what helps where the first remedy of a cause does not.

@@ -348,8 +348,7 @@ func (run *vmstatRun) burst(v *verdict, unit float64) {
 	v.next("sar -B 1 10", "pgscand/s: whether threads free memory themselves")
 }
 
-// swapProof says what the figure beside it does in other words: proof that a figure repeats is not
-// shown.
+// swapProof says the figure beside it in other words: a proof that repeats a figure is not shown.
 func swapProof(in, out float64, n int) string {
 	return fmt.Sprintf("%s/s come back from swap and %s/s go there, at the median of %s",
 		bytes(in), bytes(out), samples(n))
